@@ -1,0 +1,1 @@
+"""Several language models learn one task together and stand alone afterwards (HACRL, HACPO)."""

@@ -1,0 +1,68 @@
+"""Which rows go into which optimizer update, and which are computed together.
+
+Rows are given by their index. Nothing here depends on the order of the agents, so that permuting
+them permutes the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+__all__ = ["micro_batches", "mini_batches"]
+
+
+def mini_batches(
+    own: Sequence[int],
+    peers: Mapping[str, Sequence[int]],
+    count: int,
+    order: Literal["own_first", "mixed"],
+) -> list[list[int]]:
+    """Split a step's rows into (1 + number of peers) · M mini-batches of equal size.
+
+    `own_first`: M own mini-batches, then the peers', each of which holds every peer in equal share.
+    `mixed`: every mini-batch holds every source, own rows included, in equal share. One pass over
+    the rows in the order given.
+
+    Args:
+        own: rows of the learner's own responses.
+        peers: rows of each source's responses.
+        count: M, own mini-batches a step.
+
+    Returns:
+        Mini-batches; an entry is empty where so many rows were left out that none remain for it.
+    """
+    by_peer = [peers[name] for name in sorted(peers)]
+    if order == "mixed":
+        return _stratified([own, *by_peer], count * (1 + len(by_peer)))
+    return _stratified([own], count) + _stratified(by_peer, count * len(by_peer))
+
+
+def micro_batches(
+    rows: Sequence[int], lengths: Mapping[int, int], token_budget: int
+) -> list[list[int]]:
+    """Group rows of similar length so that padded tokens stay within a budget.
+
+    Args:
+        lengths: tokens of each row, prompt and response together.
+        token_budget: limit of rows × longest row; a row that is longer alone still gets its turn.
+    """
+    batches: list[list[int]] = []
+    for row in sorted(rows, key=lambda r: (-lengths[r], r)):
+        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= token_budget:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
+
+
+def _stratified(sources: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """`count` batches with an equal share of each source, sizes differing by at most one."""
+    return [
+        [
+            row
+            for rows in sources
+            for row in rows[len(rows) * i // count : len(rows) * (i + 1) // count]
+        ]
+        for i in range(count)
+    ]

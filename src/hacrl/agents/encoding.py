@@ -1,0 +1,100 @@
+"""From text to token ids and back: prompts, own responses, other agents' responses.
+
+Prompt ids are made once and used for sampling and learning alike. An own response is never encoded
+again. A foreign response is encoded once from its text, with no special token added but the end
+token, and that only if its author finished.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from jinja2 import TemplateError
+
+from hacrl.agents.policy import Policy
+from hacrl.errors import UserError
+from hacrl.records import Prompt
+
+__all__ = ["decode_response", "encode_foreign", "encode_prompt"]
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def encode_prompt(policy: Policy, prompt: Prompt) -> list[int]:
+    """Ids of a prompt as this agent sees it: its chat template, or the plain text without one.
+
+    Raises:
+        UserError: the template refuses the prompt, or the ids begin with two begin tokens.
+    """
+    tokenizer = policy.tokenizer
+    if tokenizer.chat_template:
+        messages = [{"role": "user", "content": prompt.text}]
+        if prompt.system is not None:
+            messages.insert(0, {"role": "system", "content": prompt.system})
+        try:
+            encoded = tokenizer.apply_chat_template(
+                messages,
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=False,
+                **policy.template_args,
+            )
+        except TemplateError as error:
+            raise UserError(
+                f"agent {policy.name}: its chat template refuses prompt {prompt.id} ({error}); "
+                "drop task.system, or give the agent another chat_template"
+            ) from error
+        ids = cast("list[int]", encoded)
+    else:
+        text = prompt.text if prompt.system is None else f"{prompt.system}\n\n{prompt.text}"
+        ids = tokenizer.encode(text)
+        if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers close every text
+            ids = ids[:-1]
+    begin = tokenizer.bos_token_id
+    if begin is not None and ids[:2] == [begin, begin]:
+        raise UserError(
+            f"agent {policy.name}: prompts begin with two begin tokens; the chat template prints "
+            "one that the text already has"
+        )
+    if not ids:
+        raise UserError(f"agent {policy.name}: prompt {prompt.id} has no tokens")
+    return ids
+
+
+def decode_response(policy: Policy, token_ids: list[int], finished: bool) -> tuple[str, str | None]:
+    """Text of a sampled response without its end token, and why it cannot be shared, if so.
+
+    Other special tokens stay visible in the text, so that a verifier sees what was written; such a
+    response is not shared, for its marker means nothing to another family.
+    """
+    body = token_ids[:-1] if finished else token_ids
+    text = policy.tokenizer.decode(body, clean_up_tokenization_spaces=False)
+    assert isinstance(text, str)
+    if not text:
+        return text, "empty"
+    if not set(body).isdisjoint(_control_ids(policy)):
+        return text, "special_token"
+    if REPLACEMENT in text:  # a character cut in half, or bytes that are not text
+        return text, "undecodable"
+    return text, None
+
+
+def encode_foreign(policy: Policy, text: str, finished: bool) -> tuple[list[int], str | None]:
+    """Ids of another agent's response for this learner, and why it cannot learn from it, if so.
+
+    The ids must mean exactly the text: no control token that the text merely spells, no unknown
+    token, and decoding gives the text back.
+    """
+    tokenizer = policy.tokenizer
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    if not set(ids).isdisjoint(_control_ids(policy) - {tokenizer.unk_token_id}):
+        return ids, "control_token"
+    if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
+        return ids, "unknown_token"
+    if tokenizer.decode(ids, clean_up_tokenization_spaces=False) != text:
+        return ids, "not_representable"
+    return ids + [policy.stop_ids[0]] * finished, None
+
+
+def _control_ids(policy: Policy) -> set[int]:
+    return {*policy.tokenizer.all_special_ids, *policy.stop_ids}

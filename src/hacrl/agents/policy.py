@@ -1,0 +1,282 @@
+"""Loading one agent's language model and tokenizer from Hugging Face formats."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2.meta
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    GgufConfig,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from hacrl.config.schema import AgentSpec
+from hacrl.errors import UserError
+from hacrl.paths import BUNDLED, resolve
+
+__all__ = ["Policy", "load_config", "load_policy", "load_tokenizer", "save_policy"]
+
+_TRAINING_TAG = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
+"""A tag of Hugging Face's own that plain Jinja does not know."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A loaded model with what is needed to talk to it.
+
+    Args:
+        name: the agent's name, for messages.
+        model: in evaluation mode, so that no dropout disturbs a log-probability.
+        tokenizer: with the recipe's chat template, if it names one.
+        stop_ids: every id that ends a response; the first is appended to finished foreign ones.
+        template_args: arguments of the chat template.
+        generation_config: as the model came, to be saved with it. The model itself carries a plain
+            one, since settings such as a repetition penalty would change the sampled distribution.
+    """
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    stop_ids: tuple[int, ...]
+    template_args: dict[str, Any]
+    generation_config: GenerationConfig
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.model.device
+
+    @property
+    def pad_id(self) -> int:
+        """Fills batches. Masks come from lengths, so it may equal the end token."""
+        pad = self.tokenizer.pad_token_id
+        return int(pad) if pad is not None else self.stop_ids[0]
+
+    @property
+    def vocab_size(self) -> int:
+        """Entries of the output layer."""
+        return int(self.model.config.get_text_config().vocab_size)
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Positions that the model can address, None if unlimited."""
+        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        return int(limit) if limit else None
+
+    def hidden_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Last hidden states, (rows, positions, width)."""
+        output = self.model.base_model(
+            input_ids=input_ids, attention_mask=attention_mask, use_cache=False
+        )
+        return output.last_hidden_state  # type: ignore[no-any-return]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Logits of hidden states (..., width) -> (..., vocabulary), in single precision.
+
+        Applied to chosen positions only; the model's own forward would compute all of them.
+        """
+        config = self.model.config.get_text_config()
+        head: nn.Module = self.model.get_output_embeddings()
+        logits: Tensor = head(hidden).float()
+        if scale := getattr(config, "logit_scale", None):  # Cohere
+            logits = logits * scale
+        if divisor := getattr(config, "logits_scaling", None):  # Granite
+            logits = logits / divisor
+        if cap := getattr(config, "final_logit_softcapping", None):  # Gemma 2
+            logits = torch.tanh(logits / cap) * cap
+        return logits
+
+
+def load_config(name: str, spec: AgentSpec) -> PretrainedConfig:
+    """The model's configuration, without its weights.
+
+    Raises:
+        UserError: not found, or not a causal language model.
+    """
+    location = _location(name, spec)
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(
+            location,
+            revision=spec.revision,
+            trust_remote_code=spec.trust_remote_code,
+            **({"gguf_file": spec.gguf} if spec.gguf else {}),
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"agent {name}: model {spec.model} cannot be loaded ({_first_line(error)}); "
+            "name a Hugging Face hub id or a folder with a config.json"
+        ) from error
+    remote = getattr(config, "auto_map", None) or {}
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in remote:
+        raise UserError(
+            f"agent {name}: model {spec.model} is a {config.model_type}, not a causal language "
+            "model; choose one that AutoModelForCausalLM loads"
+        )
+    for key, value in config.to_dict().items():  # no dropout in a policy's forward pass
+        if ("dropout" in key or key.endswith("pdrop")) and isinstance(value, float):
+            setattr(config, key, 0.0)
+    return config
+
+
+def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
+    """The agent's tokenizer, with the recipe's chat template if there is one.
+
+    Raises:
+        UserError: not found, no end token, a missing template file, or a template argument that
+            the template does not know.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            _location(name, spec),
+            revision=spec.revision,
+            trust_remote_code=spec.trust_remote_code,
+            **({"gguf_file": spec.gguf} if spec.gguf else {}),
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"agent {name}: tokenizer of {spec.model} cannot be loaded ({_first_line(error)})"
+        ) from error
+    if spec.chat_template is not None:
+        path = resolve(spec.chat_template)
+        if not path.is_file():
+            raise UserError(f"agent {name}: chat_template {spec.chat_template} is not a file")
+        tokenizer.chat_template = path.read_text(encoding="utf-8")
+    _check_template_args(name, spec, tokenizer.chat_template)
+    return tokenizer
+
+
+def load_policy(name: str, spec: AgentSpec) -> Policy:
+    """Load model and tokenizer.
+
+    Raises:
+        UserError: anything about the model that the recipe's author can mend.
+    """
+    config = load_config(name, spec)
+    tokenizer = load_tokenizer(name, spec)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            _location(name, spec),
+            config=config,
+            revision=spec.revision,
+            trust_remote_code=spec.trust_remote_code,
+            dtype=getattr(torch, spec.dtype),
+            **(
+                {"gguf_file": spec.gguf, "quantization_config": GgufConfig(dequantize=True)}
+                if spec.gguf
+                else {}
+            ),
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise UserError(
+            f"agent {name}: weights of {spec.model} cannot be loaded ({_first_line(error)})"
+        ) from error
+    nn.Module.to(model, _device(name, spec.device)).eval()
+    original = copy.deepcopy(model.generation_config)
+    stop_ids = _stop_ids(name, spec, tokenizer, original)
+    model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
+    policy = Policy(name, model, tokenizer, stop_ids, dict(spec.template_args), original)
+    _check_logits(policy)
+    return policy
+
+
+def save_policy(policy: Policy, folder: Path) -> None:
+    """Write an ordinary Hugging Face model folder (safetensors, tokenizer, generation config)."""
+    policy.model.save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)
+    policy.generation_config.save_pretrained(folder)
+
+
+def _location(name: str, spec: AgentSpec) -> str:
+    path = resolve(spec.model)
+    if path.is_dir():
+        if spec.gguf and not (path / spec.gguf).is_file():
+            raise UserError(f"agent {name}: gguf file {spec.gguf} is not in {spec.model}")
+        return str(path)
+    if spec.model.startswith((".", "/", "~", BUNDLED)) or spec.model.count("/") > 1:
+        raise UserError(f"agent {name}: model folder {spec.model} does not exist")
+    return spec.model
+
+
+def _device(name: str, wanted: str) -> torch.device:
+    if wanted == "auto":
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        return accelerator or torch.device("cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(
+            f"agent {name}: device {wanted} is not available here ({_first_line(error)})"
+        ) from error
+    return device
+
+
+def _stop_ids(
+    name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig
+) -> tuple[int, ...]:
+    """The tokenizer's end token first, then those of the generation config, then the recipe's."""
+    declared = generation.eos_token_id
+    ids = [tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])]
+    known = tokenizer.get_vocab()
+    for token in spec.stop:
+        if token not in known:
+            raise UserError(f"agent {name}: stop token {token!r} is not in its vocabulary")
+        ids.append(known[token])
+    unique = tuple(dict.fromkeys(int(i) for i in ids if i is not None))
+    if not unique:
+        raise UserError(
+            f"agent {name}: {spec.model} declares no end token; name one with agents.{name}.stop"
+        )
+    return unique
+
+
+def _check_template_args(name: str, spec: AgentSpec, template: object) -> None:
+    if not spec.template_args:
+        return
+    if not isinstance(template, str):
+        raise UserError(f"agent {name}: template_args given, but it has no chat template")
+    known = jinja2.meta.find_undeclared_variables(
+        jinja2.Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"]).parse(
+            _TRAINING_TAG.sub("", template)
+        )
+    )
+    for key in spec.template_args:
+        if key not in known:
+            raise UserError(
+                f"agent {name}: its chat template has no argument {key}; it knows "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+
+
+@torch.no_grad()
+def _check_logits(policy: Policy) -> None:
+    """Refuse a model whose logits are not what `Policy.logits` makes of the hidden states."""
+    ids = torch.tensor(
+        [[i % policy.model.config.get_text_config().vocab_size for i in range(1, 7)]]
+    )
+    ids = ids.to(policy.device)
+    mask = torch.ones_like(ids)
+    ours = policy.logits(policy.hidden_states(ids, mask))
+    theirs = policy.model(input_ids=ids, attention_mask=mask, use_cache=False).logits.float()
+    if not torch.allclose(ours, theirs, rtol=1e-2, atol=1e-2):
+        raise UserError(
+            f"agent {policy.name}: {type(policy.model).__name__} changes its logits after the "
+            "output layer in a way that is not supported; choose another architecture"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,6 @@
+"""The recipe: schema, named methods and loading. Imports no torch, so validation is instant."""
+
+from hacrl.config.load import load_recipe, recipe_from_dict, recipe_to_yaml
+from hacrl.config.schema import AgentSpec, Recipe
+
+__all__ = ["AgentSpec", "Recipe", "load_recipe", "recipe_from_dict", "recipe_to_yaml"]

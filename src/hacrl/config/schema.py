@@ -1,0 +1,304 @@
+"""The recipe schema. Every key of a recipe, its default and its bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
+
+__all__ = [
+    "Advantage",
+    "AgentSpec",
+    "Capability",
+    "Clip",
+    "ExactVerifier",
+    "JsonlSource",
+    "MathVerifier",
+    "Optimizer",
+    "Ratio",
+    "ReasoningGymSource",
+    "Recipe",
+    "Sampling",
+    "Task",
+    "Update",
+]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class AgentSpec(_Strict):
+    """One participant: an ordinary Hugging Face causal language model."""
+
+    model: str
+    """Hub id, local folder, or `bundled:` followed by a folder inside the package."""
+    gguf: str | None = None
+    """Name of a GGUF file inside `model`; its weights are dequantized."""
+    revision: str | None = None
+    trust_remote_code: bool = False
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    device: str = "auto"
+    """A torch device, or `auto`: a GPU if there is one, else the CPU."""
+    chat_template: str | None = None
+    """Path of a Jinja file that replaces the tokenizer's own template."""
+    template_args: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Arguments of this agent's template, for example `enable_thinking: false`."""
+    stop: list[str] = Field(default_factory=list)
+    """Further end tokens of this agent, besides those that the model declares."""
+    learning_rate: PositiveFloat | None = None
+    """This agent's own learning rate; None takes `optimizer.learning_rate`."""
+
+
+class JsonlSource(_Strict):
+    """Problems from a JSON-lines file."""
+
+    type: Literal["jsonl"] = "jsonl"
+    path: str
+    question: str = "question"
+    """Name of the field that holds the problem."""
+    answer: str = "answer"
+    """Name of the field that holds the gold answer, or a text that ends in it."""
+
+
+class ReasoningGymSource(_Strict):
+    """Problems made by a reasoning-gym generator."""
+
+    type: Literal["reasoning_gym"] = "reasoning_gym"
+    name: str
+    size: PositiveInt = 10_000
+    seed: int = 0
+    config: dict[str, bool | int | float | str | list[int] | list[float] | list[str]] = Field(
+        default_factory=dict
+    )
+    """The generator's own settings, such as `min_terms`."""
+
+
+class _Verifier(_Strict):
+    marker: str | None = "####"
+    """Text after which the answer stands; None if there is no marker."""
+    correct: float = 1.0
+    """Reward of a right answer."""
+    wrong: float = 0.0
+    """Reward of a wrong answer, and of none."""
+
+
+class MathVerifier(_Verifier):
+    """Mathematical equality, decided by math-verify."""
+
+    type: Literal["math"] = "math"
+    last_number: bool = False
+    """Take the last number of a response that has neither a box nor the marker."""
+
+
+class ExactVerifier(_Verifier):
+    """Equality of strings, after surrounding white space is removed."""
+
+    type: Literal["exact"] = "exact"
+
+
+class Task(_Strict):
+    """Where the prompts come from and who judges the responses."""
+
+    name: str = "task"
+    source: Annotated[JsonlSource | ReasoningGymSource, Field(discriminator="type")]
+    verifier: Annotated[MathVerifier | ExactVerifier, Field(discriminator="type")]
+    instruction: str = "{question}"
+    """The user's turn. `{question}` stands for the problem."""
+    system: str | None = None
+    max_prompt_tokens: PositiveInt = 1024
+    too_long: Literal["drop", "refuse"] = "drop"
+    """What to do with a prompt that is too long for any agent under its own template."""
+    verify_workers: PositiveInt = 1
+    verify_seconds: PositiveFloat = 10.0
+    """Hard limit for judging one response."""
+
+    @field_validator("instruction")
+    @classmethod
+    def _has_question(cls, value: str) -> str:
+        if "{question}" not in value:
+            raise ValueError("must contain {question}")
+        return value
+
+
+class Sampling(_Strict):
+    """How responses are drawn."""
+
+    group_size: PositiveInt = 8
+    """G, responses per agent and prompt."""
+    multiplier: PositiveInt = 1
+    """Multiplies both G and the mini-batches (GSPO×2 is 2), so an update keeps its size."""
+    temperature: PositiveFloat = 1.0
+    max_new_tokens: PositiveInt = 512
+    batch_size: PositiveInt = 256
+    """Sequences that are generated together."""
+
+
+class Capability(_Strict):
+    """Capability P̂ and its ratio ω (Eq. 5-7)."""
+
+    metric: Literal["mean_reward", "positive_rate"] = "mean_reward"
+    window: PositiveInt = 5
+    """K, the steps over which the capability is averaged."""
+    max_ratio: float = Field(default=10.0, ge=1.0)
+    """ω is kept within [1/max_ratio, max_ratio]."""
+
+
+class Advantage(_Strict):
+    """The capability-aware advantage and the discrepancy coefficient (Eq. 8-10)."""
+
+    capability_aware: bool = True
+    """Scale the peers' rewards by ω in the baseline; off: the plain mean."""
+    discrepancy: bool = True
+    """Multiply the advantage of a peer's response by ω(source, learner)."""
+    cross_baseline: Literal["source", "learner"] = "source"
+    guard: bool = True
+    """Use the own mean where ω lifts the baseline out of the range of rewards."""
+    epsilon: NonNegativeFloat = 1e-6
+
+
+class Ratio(_Strict):
+    """Importance ratio and exponential reweighting (Eq. 11-12)."""
+
+    level: Literal["sequence", "token"] = "sequence"
+    length: Literal["source", "own"] = "source"
+    alpha: float = Field(default=1.0, ge=0.0, le=7.0)
+    """α. The upper bound keeps exp((1+α)·10) finite in single precision."""
+
+
+class Clip(_Strict):
+    """Clipping of own and cross ratios (Eq. 13-14)."""
+
+    own_low: NonNegativeFloat = 3e-4
+    own_high: NonNegativeFloat = 4e-4
+    cross: Literal["stepwise", "own", "none"] = "stepwise"
+    delta: float = Field(default=0.2, ge=0.0, le=1.0)
+    """δ. The lower bound of cross ratios starts at 1 − δ."""
+    delta_step: NonNegativeFloat = 0.025
+    """δ_step, by which the lower bound rises with every optimizer update of a step."""
+
+
+class Update(_Strict):
+    """How the pool of a step becomes optimizer updates."""
+
+    mini_batches: PositiveInt = 1
+    """M, own mini-batches a step; a learner with s sources makes (1+s)·M updates."""
+    order: Literal["own_first", "mixed"] = "own_first"
+    micro_batch_tokens: PositiveInt = 16_384
+    """Padded tokens that are computed at once; no influence on the gradient."""
+    kl: NonNegativeFloat = 0.0
+    """Weight of the KL to the frozen start on own responses; 0 keeps no reference."""
+    gradient_checkpointing: bool = False
+    autocast: Literal["off", "bfloat16"] = "off"
+
+
+class Optimizer(_Strict):
+    """AdamW and its schedule."""
+
+    learning_rate: PositiveFloat = 1e-6
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: PositiveFloat = 1e-8
+    weight_decay: NonNegativeFloat = 0.0
+    max_grad_norm: PositiveFloat = 1.0
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_updates: NonNegativeInt = 0
+
+
+class Recipe(_Strict):
+    """Everything that determines a run."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    seed: NonNegativeInt = 0
+    steps: PositiveInt
+    prompts_per_step: PositiveInt
+    """P."""
+    method: Literal["hacpo", "gspo", "gspo_x2", "grpo", "naive"] = "hacpo"
+    """Named settings of the sections below; what a recipe says itself takes precedence."""
+    sharing: Literal["everyone", "nobody"] | dict[str, list[str]] = "everyone"
+    """Who learns from whom: a mapping lists the sources of each learner."""
+    threads: PositiveInt | None = None
+    """CPU threads of this process; None leaves the choice to torch."""
+    agents: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")], AgentSpec] = Field(
+        min_length=1
+    )
+    task: Task
+    sampling: Sampling = Sampling()
+    capability: Capability = Capability()
+    advantage: Advantage = Advantage()
+    ratio: Ratio = Ratio()
+    clip: Clip = Clip()
+    update: Update = Update()
+    optimizer: Optimizer = Optimizer()
+
+    @property
+    def group_size(self) -> int:
+        """G, the multiplier included."""
+        return self.sampling.group_size * self.sampling.multiplier
+
+    @property
+    def mini_batches(self) -> int:
+        """M, the multiplier included."""
+        return self.update.mini_batches * self.sampling.multiplier
+
+    def sources(self, learner: str) -> tuple[str, ...]:
+        """The peers that a learner learns from, in the order of the recipe."""
+        if self.sharing == "nobody":
+            return ()
+        if self.sharing == "everyone":
+            return tuple(name for name in self.agents if name != learner)
+        chosen = self.sharing.get(learner, [])
+        return tuple(name for name in self.agents if name in chosen)
+
+    def updates_per_step(self, learner: str) -> int:
+        """Optimizer updates that a learner makes in one step: n·M with everyone sharing."""
+        return self.mini_batches * (1 + len(self.sources(learner)))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if isinstance(self.sharing, dict):
+            self._check_graph(self.sharing)
+        if self.mini_batches > self.prompts_per_step * self.group_size:
+            raise ValueError(
+                f"update.mini_batches: {self.mini_batches} mini-batches need at least as many "
+                f"responses, a step has {self.prompts_per_step * self.group_size}"
+            )
+        shared = any(self.sources(name) for name in self.agents)
+        if self.ratio.level == "token" and shared:
+            raise ValueError(
+                "ratio.level: token-level ratios need sharing: nobody, since tokens of different "
+                "tokenizers cannot be compared one by one"
+            )
+        for name in self.agents:
+            if self.group_size * (1 + len(self.sources(name))) < 2:
+                raise ValueError(
+                    f"sampling.group_size: agent {name} would compare a single response with "
+                    "itself; use at least 2, or let it learn from others"
+                )
+        if self.task.verifier.wrong > self.task.verifier.correct:
+            raise ValueError("task.verifier: wrong must not be worth more than correct")
+        if self.task.verifier.wrong < 0 and self.capability.metric == "mean_reward":
+            raise ValueError(
+                "task.verifier.wrong: capability.metric mean_reward needs rewards ≥ 0; use "
+                "wrong: 0, or capability.metric: positive_rate"
+            )
+        return self
+
+    def _check_graph(self, graph: dict[str, list[str]]) -> None:
+        for learner, sources in graph.items():
+            for name in (learner, *sources):
+                if name not in self.agents:
+                    raise ValueError(
+                        f"sharing: {name} is not an agent; the agents are {', '.join(self.agents)}"
+                    )
+            if learner in sources:
+                raise ValueError(f"sharing.{learner}: an agent always learns from itself; drop it")

@@ -1,0 +1,9 @@
+"""Errors that a user can cause and mend."""
+
+
+class UserError(Exception):
+    """A mistake in a recipe, data file, model or reward.
+
+    The message is one or two lines: what is wrong (naming the key, the file and row, or the agent)
+    and what to do about it. The command line prints it without a traceback and exits with code 2.
+    """

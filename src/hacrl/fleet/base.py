@@ -1,0 +1,39 @@
+"""What a fleet can do, wherever its agents live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from hacrl.agents.reporting import LearnReport
+from hacrl.records import Pool, Prompt, Rollout
+
+__all__ = ["Fleet"]
+
+
+class Fleet(Protocol):
+    """All agents of a run, addressed together. Results are by agent, in the recipe's order."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names, in the order of the recipe."""
+
+    def prompt_lengths(self, prompts: Sequence[Prompt]) -> Mapping[str, Sequence[int]]:
+        """Tokens of each prompt under each agent's own template."""
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        group_size: int,
+        *,
+        occasion: str,
+        temperature: float | None = None,
+    ) -> Mapping[str, Sequence[Rollout]]:
+        """Every agent's responses, grouped by prompt. See `Agent.sample`."""
+
+    def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> Sequence[LearnReport]:
+        """Let every agent learn from the pool. See `Agent.learn`."""
+
+    def save(self, folder: Path) -> None:
+        """Write every agent into a folder of its name, as ordinary Hugging Face models."""

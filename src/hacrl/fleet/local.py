@@ -1,0 +1,56 @@
+"""All agents in this process, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hacrl.agents.agent import Agent
+from hacrl.agents.reporting import LearnReport
+from hacrl.config.schema import Recipe
+from hacrl.records import Pool, Prompt, Rollout
+
+__all__ = ["LocalFleet"]
+
+
+class LocalFleet:
+    """Agents in this process. See `Fleet`."""
+
+    def __init__(self, agents: Iterable[Agent]) -> None:
+        self._agents = {agent.name: agent for agent in agents}
+
+    @classmethod
+    def from_recipe(cls, recipe: Recipe) -> LocalFleet:
+        """Load every agent of a recipe.
+
+        Raises:
+            UserError: a model cannot be loaded or used.
+        """
+        return cls(Agent.from_recipe(name, recipe) for name in recipe.agents)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return tuple(self._agents)
+
+    def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
+        return {name: agent.prompt_lengths(prompts) for name, agent in self._agents.items()}
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        group_size: int,
+        *,
+        occasion: str,
+        temperature: float | None = None,
+    ) -> dict[str, list[Rollout]]:
+        return {
+            name: agent.sample(prompts, group_size, occasion=occasion, temperature=temperature)
+            for name, agent in self._agents.items()
+        }
+
+    def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> list[LearnReport]:
+        return [agent.learn(pool, omega) for agent in self._agents.values()]
+
+    def save(self, folder: Path) -> None:
+        for name, agent in self._agents.items():
+            agent.save(folder / name)

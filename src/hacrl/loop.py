@@ -1,0 +1,77 @@
+"""Algorithm 1 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hacrl.agents.reporting import LearnReport
+from hacrl.capability import CapabilityTracker
+from hacrl.fleet import Fleet
+from hacrl.phases import Phases
+from hacrl.records import Pool, Prompt, Rollout, Verified
+from hacrl.tasks import PromptStream
+from hacrl.verify import VerifierPool
+
+__all__ = ["StepResult", "co_train", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """All that one step produced. `seconds` is by phase."""
+
+    pool: Pool
+    capability: Sequence[float | None]
+    omega: Sequence[Sequence[float]]
+    reports: Sequence[LearnReport]
+    seconds: Mapping[str, float]
+
+
+def co_train(
+    fleet: Fleet,
+    prompts: PromptStream,
+    verifiers: VerifierPool,
+    capability: CapabilityTracker,
+    *,
+    steps: int,
+    group_size: int,
+    phases: Phases,
+    record: Callable[[StepResult], None],
+) -> None:
+    """Let every agent of the fleet learn from everybody's verified rollouts.
+
+    Args:
+        group_size: G, responses per agent and prompt.
+        phases: times each phase and may end the run after one.
+        record: told of every step once it is complete.
+    """
+    for step in range(steps):
+        batch = prompts.batch(step)
+        with phases("sample", step):
+            rollouts = fleet.sample(batch, group_size, occasion=f"step {step}")
+        with phases("verify", step):
+            pool = verify(step, batch, group_size, rollouts, verifiers)
+        capability.observe(pool.rewards())
+        omega = capability.ratios()
+        with phases("learn", step):
+            reports = fleet.learn(pool, omega)
+        record(StepResult(pool, capability.estimates(), omega, reports, phases.seconds()))
+
+
+def verify(
+    step: int,
+    batch: Sequence[Prompt],
+    group_size: int,
+    rollouts: Mapping[str, Sequence[Rollout]],
+    verifiers: VerifierPool,
+) -> Pool:
+    """Verify every response once; together they are the joint set of the step."""
+    flat = [rollout for own in rollouts.values() for rollout in own]
+    verdicts = verifiers.verify([(batch[rollout.prompt], rollout.text) for rollout in flat])
+    return Pool(
+        step=step,
+        agents=tuple(rollouts),
+        prompts=tuple(batch),
+        group_size=group_size,
+        rows=tuple(Verified(*row) for row in zip(flat, verdicts, strict=True)),
+    )

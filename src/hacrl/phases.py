@@ -1,0 +1,72 @@
+"""The phases of a step: timing, progress, and the place where Ctrl-C takes effect."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["Interrupted", "Phases", "finish_phase_on_interrupt"]
+
+
+class Interrupted(Exception):  # noqa: N818 - a wish, not an error
+    """The user asked to stop, and the phase that was running has ended."""
+
+
+class Phases:
+    """Times phases and ends the run between two of them if asked to.
+
+    Args:
+        started: told of each phase and step as it starts.
+        stop: whether the user asked to stop.
+    """
+
+    def __init__(self, started: Callable[[str, int], None], stop: Callable[[], bool]) -> None:
+        self._started = started
+        self._stop = stop
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str, step: int) -> Iterator[None]:
+        """Run the block as a phase.
+
+        Raises:
+            Interrupted: instead of it, if the user asked to stop during what came before.
+        """
+        if self._stop():
+            raise Interrupted
+        self._started(name, step)
+        start = time.perf_counter()
+        yield
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by phase since the last call."""
+        seconds, self._seconds = self._seconds, {}
+        return seconds
+
+
+@contextmanager
+def finish_phase_on_interrupt(announce: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C wait for the end of the phase; a second one stops at once.
+
+    Yields whether one came. Signals reach the main thread alone; elsewhere nothing is installed.
+    """
+    asked = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        announce()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    previous = signal.signal(signal.SIGINT, handle)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)

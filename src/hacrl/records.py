@@ -1,0 +1,155 @@
+"""What travels between the controller and the agents: text and numbers, never a tensor.
+
+The records hold plain Python values, so they pickle, become Arrow columns, and can be stored as
+Parquet. A rollout carries its token ids for its owner alone; every other agent encodes the text
+by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+__all__ = ["Outcome", "Pool", "Prompt", "Rollout", "Verdict", "Verified"]
+
+
+class Outcome(StrEnum):
+    """What the verifier made of a response."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    NO_ANSWER = "no_answer"
+    """The response holds no answer in the expected form."""
+    NOT_VERIFIABLE = "not_verifiable"
+    """The gold answer cannot be judged by this verifier."""
+    TIMEOUT = "timeout"
+    SCORER_ERROR = "scorer_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One problem of a task.
+
+    `text` is the user's turn with the task's instruction already in it; `system` an optional system
+    message; `gold` the reference answer as the verifier wants it. `metadata` is for verifiers that
+    need more than the gold answer.
+    """
+
+    id: str
+    task: str
+    text: str
+    gold: str
+    system: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verifier's judgement. `reward` is None when the response could not be scored.
+
+    Unscored is not zero: such a row is left out of every mean and of every update.
+    """
+
+    reward: float | None
+    outcome: Outcome
+    answer: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.reward is not None and not math.isfinite(self.reward):
+            object.__setattr__(self, "reward", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One sampled response.
+
+    Args:
+        prompt: position of the prompt in the step's batch. Groups are formed by position, so the
+            same problem twice in a batch stays two groups.
+        agent: name of the agent that sampled it.
+        sample: 0-based number within the group.
+        policy_version: number of optimizer updates its author had made.
+        text: the decoded response without the end token.
+        token_ids: what was sampled, end token included. Meaningful to the author alone.
+        token_logprobs: log-probability in nats of each sampled token at the sampling temperature.
+        finished: whether the author ended the response itself, as opposed to the length limit.
+        unshareable: why the text cannot be given to others, None if it can.
+    """
+
+    prompt: int
+    agent: str
+    sample: int
+    policy_version: int
+    text: str
+    token_ids: tuple[int, ...]
+    token_logprobs: tuple[float, ...]
+    finished: bool
+    unshareable: str | None = None
+
+    @property
+    def logprob(self) -> float:
+        """log π_old(y): sum over the author's own tokens, end token included (Eq. 11)."""
+        return math.fsum(self.token_logprobs)
+
+    @property
+    def length(self) -> int:
+        """|y| in the author's tokens, end token included."""
+        return len(self.token_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A rollout with its verdict."""
+
+    rollout: Rollout
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The joint set of one step: every agent's verified responses to the same prompts.
+
+    Args:
+        step: 0-based step.
+        agents: names, in the order of the recipe.
+        prompts: the batch of P prompts.
+        group_size: G, responses per agent and prompt.
+        rows: n·P·G verified rollouts, grouped by agent, then prompt, then sample.
+
+    Raises:
+        ValueError: rows are not exactly agents × prompts × samples in that order.
+    """
+
+    step: int
+    agents: tuple[str, ...]
+    prompts: tuple[Prompt, ...]
+    group_size: int
+    rows: tuple[Verified, ...]
+
+    def __post_init__(self) -> None:
+        expected = (
+            (agent, prompt, sample)
+            for agent in self.agents
+            for prompt in range(len(self.prompts))
+            for sample in range(self.group_size)
+        )
+        found = ((r.rollout.agent, r.rollout.prompt, r.rollout.sample) for r in self.rows)
+        if len(self.rows) != len(self.agents) * len(self.prompts) * self.group_size or any(
+            want != have for want, have in zip(expected, found, strict=True)
+        ):
+            raise ValueError("a pool needs one row per agent, prompt and sample, in that order")
+
+    def of(self, agent: str) -> Sequence[Verified]:
+        """The P·G rows of one agent."""
+        size = len(self.prompts) * self.group_size
+        start = self.agents.index(agent) * size
+        return self.rows[start : start + size]
+
+    def rewards(self) -> list[list[list[float]]]:
+        """Rewards as nested lists [agents][prompts][samples]; NaN where unscored."""
+        flat = [math.nan if r.verdict.reward is None else r.verdict.reward for r in self.rows]
+        groups = [flat[i : i + self.group_size] for i in range(0, len(flat), self.group_size)]
+        n = len(self.prompts)
+        return [groups[i : i + n] for i in range(0, len(groups), n)]

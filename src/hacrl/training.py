@@ -1,0 +1,151 @@
+"""From a recipe to trained agents: what surrounds the loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from hacrl.capability import CapabilityTracker
+from hacrl.config import Recipe
+from hacrl.errors import UserError
+from hacrl.fleet import Fleet, LocalFleet
+from hacrl.loop import StepResult, co_train
+from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
+from hacrl.records import Prompt
+from hacrl.runs.advice import Advisor
+from hacrl.runs.folder import RunFolder
+from hacrl.runs.metrics import step_metrics
+from hacrl.tasks import PromptStream, load_prompts
+from hacrl.verify import VerifierPool, make_verifier
+
+__all__ = ["Observer", "Silent", "fitting_prompts", "train"]
+
+
+class Observer(Protocol):
+    """Is told how a run goes; see `hacrl.progress` for what people see."""
+
+    def note(self, text: str) -> None:
+        """One line worth reading."""
+
+    def phase(self, name: str, step: int) -> None:
+        """A phase of a step begins."""
+
+    def step(self, metrics: Sequence[Mapping[str, Any]], seconds_left: float) -> None:
+        """A step is complete; metrics per agent as in `metrics.jsonl`."""
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def note(self, text: str) -> None: ...
+
+    def phase(self, name: str, step: int) -> None: ...
+
+    def step(self, metrics: Sequence[Mapping[str, Any]], seconds_left: float) -> None: ...
+
+
+def train(
+    recipe: Recipe, root: Path, observer: Observer | None = None, *, overwrite: bool = False
+) -> RunFolder:
+    """Run a recipe; the run folder is `root/<recipe.name>`.
+
+    Everything that can be wrong with the recipe, the data or the models is found before the folder
+    is made. The run repeats bit for bit on a CPU with the same number of threads.
+
+    Raises:
+        UserError: something that the user can mend.
+        Interrupted: Ctrl-C, after the phase in progress; the agents as they are have been saved.
+    """
+    observer = observer or Silent()
+    RunFolder.check_free(root, recipe, overwrite=overwrite)
+    if recipe.threads is not None:
+        torch.set_num_threads(recipe.threads)
+    prompts = load_prompts(recipe.task)
+    observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
+    fleet = LocalFleet.from_recipe(recipe)
+    fitting = fitting_prompts(recipe, fleet, prompts, observer)
+    run = RunFolder.create(root, recipe, overwrite=overwrite)
+    try:
+        with finish_phase_on_interrupt(lambda: observer.note("stopping after this phase")) as stop:
+            _run(recipe, fleet, fitting, run, observer, Phases(observer.phase, stop))
+    except Interrupted:
+        run.add_agents(fleet.save)
+        run.set_state("interrupted")
+        raise
+    except BaseException:
+        run.set_state("failed")
+        raise
+    run.add_agents(fleet.save)
+    run.set_state("finished")
+    return run
+
+
+def _run(
+    recipe: Recipe,
+    fleet: Fleet,
+    prompts: Sequence[Prompt],
+    run: RunFolder,
+    observer: Observer,
+    phases: Phases,
+) -> None:
+    advisor = Advisor()
+    started = time.perf_counter()
+
+    def record(result: StepResult) -> None:
+        run.add_rollouts(result.pool)
+        run.add_lessons(result.pool.step, (le for r in result.reports for le in r.lessons))
+        metrics = step_metrics(result)
+        run.add_metrics(metrics)
+        done = result.pool.step + 1
+        per_step = (time.perf_counter() - started) / done
+        observer.step(metrics, per_step * (recipe.steps - done))
+        for text in advisor.advise(metrics):
+            observer.note(text)
+
+    verifier = make_verifier(recipe.task.verifier, recipe.task)
+    with VerifierPool(verifier, recipe.task.verify_workers, recipe.task.verify_seconds) as pool:
+        co_train(
+            fleet,
+            PromptStream(prompts, recipe.prompts_per_step, recipe.seed),
+            pool,
+            CapabilityTracker(
+                fleet.agents,
+                recipe.capability.window,
+                recipe.capability.metric,
+                recipe.capability.max_ratio,
+            ),
+            steps=recipe.steps,
+            group_size=recipe.group_size,
+            phases=phases,
+            record=record,
+        )
+
+
+def fitting_prompts(
+    recipe: Recipe, fleet: Fleet, prompts: Sequence[Prompt], observer: Observer
+) -> list[Prompt]:
+    """Prompts that are short enough for every agent under its own template.
+
+    Raises:
+        UserError: some are too long and the policy is to refuse, or none remain.
+    """
+    limit = recipe.task.max_prompt_tokens
+    lengths = fleet.prompt_lengths(prompts)
+    too_long = {name: sum(n > limit for n in own) for name, own in lengths.items()}
+    kept = [
+        prompt
+        for i, prompt in enumerate(prompts)
+        if all(own[i] <= limit for own in lengths.values())
+    ]
+    if len(kept) == len(prompts):
+        return kept
+    counts = ", ".join(f"{name} {count}" for name, count in too_long.items())
+    message = f"prompts longer than task.max_prompt_tokens={limit}, by agent: {counts}"
+    if recipe.task.too_long == "refuse" or not kept:
+        raise UserError(f"{message}; raise the limit, shorten them, or set task.too_long: drop")
+    observer.note(f"{message}; {len(kept)} of {len(prompts)} prompts remain")
+    return kept
