@@ -1,0 +1,23 @@
+"""What a source yields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem of a source, before the task's instruction is applied.
+
+    Args:
+        question: the problem itself.
+        gold: the reference answer, or a text that ends in it.
+        metadata: what a verifier may need beyond the gold.
+    """
+
+    question: str
+    gold: str
+    metadata: Mapping[str, object] = field(default_factory=dict)

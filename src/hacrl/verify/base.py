@@ -1,0 +1,59 @@
+"""What a verifier is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+
+from hacrl.records import Outcome, Prompt, Verdict
+
+__all__ = ["Case", "Verifier"]
+
+Case = Hashable
+"""What a judgement depends on, and nothing else. It must pickle. Equal cases are judged once."""
+
+
+class Verifier(ABC):
+    """Judges responses in two stages, so that only what is dangerous leaves the main process.
+
+    `screen` is safe to run anywhere: its time and memory are bounded by the length of the
+    response. What it cannot decide it hands on as a case, which `judge` decides under the limits
+    of a `VerifierPool`. Verifiers pickle.
+
+    Args:
+        correct: reward of a right answer.
+        wrong: reward of a wrong answer, of none, and of one that exceeds the time limit.
+    """
+
+    correct: float
+    wrong: float
+
+    @abstractmethod
+    def screen(self, prompt: Prompt, response: str) -> Verdict | Case:
+        """The verdict, if it takes no more than reading; else the case to judge."""
+
+    def judge(self, case: Case) -> Verdict:
+        """The verdict on a case. May take any time; anything that it raises is a scorer error.
+
+        A verifier whose `screen` decides everything need not have it.
+        """
+        raise NotImplementedError
+
+    def prepare(self) -> None:  # noqa: B027 - most verifiers have nothing to load
+        """Load what `judge` needs. Called once in every worker, outside the time limit."""
+
+    def verdict(self, outcome: Outcome, answer: str | None = None) -> Verdict:
+        """A verdict with the reward that this verifier gives for an outcome."""
+        match outcome:
+            case Outcome.RIGHT:
+                reward: float | None = self.correct
+            case Outcome.WRONG | Outcome.NO_ANSWER | Outcome.TIMEOUT:
+                reward = self.wrong
+            case _:
+                reward = None
+        return Verdict(reward, outcome, answer)
+
+    def __call__(self, prompt: Prompt, response: str) -> Verdict:
+        """Both stages in this process, without any limit: for known answers only."""
+        found = self.screen(prompt, response)
+        return found if isinstance(found, Verdict) else self.judge(found)

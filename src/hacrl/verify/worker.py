@@ -1,0 +1,70 @@
+"""The worker's side of the pool. Imports no torch, so that a worker stays small."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import resource
+import signal
+import time
+from collections.abc import Sequence
+
+from hacrl.records import Verdict
+from hacrl.verify.base import Case, Verifier
+
+__all__ = ["judge", "start"]
+
+_GRACE = 5
+"""Seconds after the limit at which a worker ends itself, should its parent be gone."""
+
+_SHARE = 0.02
+"""Share of the limit after which a call takes no further case."""
+
+_verifier: Verifier
+_seconds: float
+
+
+def start(verifier: Verifier, seconds: float, memory: int) -> None:
+    """Set up this process as a worker.
+
+    Args:
+        verifier: judges the cases to come.
+        seconds: time that one call of `judge` may take; the parent enforces it.
+        memory: limit of the address space in bytes.
+    """
+    global _verifier, _seconds
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which ends us
+    # Python's own handler would not run inside a long C call; the default action always ends us.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    _verifier, _seconds = verifier, seconds
+    verifier.prepare()
+
+
+def judge(cases: Sequence[Case]) -> list[Verdict | str]:
+    """Verdicts, in order; for a case that raised, the error message.
+
+    Stops early if the cases are slow, so that a call exceeds its limit only if one case does. The
+    result then lacks the last cases; it has at least one.
+    """
+    # Without a handler the alarm ends the process, even in C code and when the parent is gone.
+    signal.alarm(math.ceil(_seconds) + _GRACE)
+    end = time.monotonic() + _seconds * _SHARE
+    found = []
+    try:
+        for case in cases:
+            found.append(_judge_one(case))
+            if time.monotonic() > end:
+                break
+    finally:
+        signal.alarm(0)
+    return found
+
+
+def _judge_one(case: Case) -> Verdict | str:
+    try:
+        return _verifier.judge(case)
+    # A verifier may be a user's code. Whatever it raises, `sys.exit` included, concerns this case.
+    except BaseException as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"[:500]

@@ -1,0 +1,186 @@
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hacrl.config.schema import ExactVerifier, JsonlSource, MathVerifier, Task
+from hacrl.records import Outcome, Prompt, Verdict
+from hacrl.verify import Exact, Math, VerifierPool, make_verifier
+
+EQUAL = [
+    ("1/3", r"\frac{1}{3}"), ("1/3", "0.333333"), (r"\frac13", "1/3"), ("0.5", "1/2"),
+    (r"\pi/4", "pi/4"), (r"\frac{\pi}{4}", "pi/4"), (r"2\pi", "2pi"), (r"\pi", "π"),
+    (r"\text{21}", "21"), ("21", r"\text{21}"), ("5", r"\mathbf{5}"), ("5", "**5**"), ("5", "5."),
+    ("y=2x", "2x-y=0"), ("y=2x+1", "y = 1 + 2x"), ("2x+1", "y=2x+1"), ("x=5", "5"), ("5", "x=5"),
+    ("#### 130,000", "$130,000"), ("130000", "130000.00"), ("130000", "130{,}000"),
+    ("130000", r"130\,000"), ("18", "18 dollars"), ("18", r"18\text{ dollars}"),
+    ("5", r"5 \text{ cm}"), ("90", r"90^\circ"), (r"50\%", "50"), ("50", "50%"), ("1/2", r"50\%"),
+    ("1.5\\times 10^{3}", "1500"), ("1e3", "1000"), ("2.19e6", r"2.19\times10^6"),
+    (r"2\sqrt{3}", r"\sqrt{12}"), (r"2\sqrt{3}", "2sqrt(3)"), ("(1,2)", r"\left( 1, 2 \right)"),
+    (r"\{1,2\}", r"\{2,1\}"), ("1,2", "2,1"), ("1,2", "1 and 2"), (r"\pm 7", "7,-7"),
+    ("7,-7", r"\pm 7"), ("x^2+2x+1", "(x+1)^2"), ("3+4i", "4i+3"), (r"\text{(A)}", "A"),
+    (r"\text{Evelyn}", "Evelyn"), (r"3\frac{1}{2}", "7/2"), ("3/2", "1 1/2"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{bmatrix}1\\2\end{bmatrix}"),
+    ("[1,2)", "[1, 2)"), ("x<3", r"(-\infty,3)"), (r"\emptyset", r"\varnothing"), ("-1", "−1"),
+    ("27.0", "27"), ("-1./3", "-1/3"), ("2^{10}", "1024"), ("10!", "3628800"), (r"\log_2 8", "3"),
+    (r"\infty", "infinity"),
+]  # fmt: skip
+
+DIFFERENT = [
+    (r"\frac{1}{3^{90}}", r"\frac{1}{3^{91}}"), ("1/3^90", "1/3^91"), ("10^{-9}", "0"),
+    ("0.0000001", "0.0000002"), (r"1.6\times 10^{-19}", r"1.7\times 10^{-19}"),
+    ("1.6e-19", "1.6e-20"), (r"\pm 7", "7"), ("7", r"\pm 7"), (r"\{2,5,9\}", r"\{1,5,9\}"),
+    ("2,5,9", "1,5,9"), ("1,2", "1,2,3"), ("1,2", "1"), ("5", "5,6"), ("5", "5 or 6"),
+    ("5", "5 and 6"), ("100", r"100\text{ or }200"), ("(1,2)", "(2,1)"), ("(1,2)", "[1,2]"),
+    ("[1,2)", "(1,2]"), ("5", "-5"), ("x=5", "y=5"), ("5", "x=6"), ("x<3", "x>3"),
+    ("x<3", r"x\le3"), ("1/3", "0.33"), (r"\sqrt2", "1.41"), ("130000", "1,30,000"),
+    ("123456789", "123456788"), ("0.5", "0.5000000001"), ("2x", "2y"), ("3", "3x"), ("2", "2 pi"),
+    ("5", "5 million"), ("A", "B"), (r"\text{even}", r"\text{odd}"), (r"\text{Evelyn}", "Evel"),
+    ("11:30", "11:45"), (r"9\%", "9.5"),
+]  # fmt: skip
+
+KNOWN_MISSES = [
+    (r"(-\infty,3)", "x<3", Outcome.WRONG),
+    ("5", "6=5", Outcome.RIGHT),
+    ("11_2", "11", Outcome.RIGHT),
+    ("6:00", "6:00", Outcome.NOT_VERIFIABLE),
+]
+
+
+def prompt(gold: str) -> Prompt:
+    return Prompt("t/0", "t", r"Put the answer in \boxed{}, for example \boxed{0}.", gold)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[VerifierPool]:
+    with VerifierPool(Math(), seconds=5.0) as pool:
+        yield pool
+
+
+def outcomes(pool: VerifierPool, pairs: list[tuple[str, str]]) -> list[Outcome]:
+    rows = [(prompt(gold), f"so \\boxed{{{answer}}}") for gold, answer in pairs]
+    return [verdict.outcome for verdict in pool.verify(rows)]
+
+
+def test_equal_pairs(pool: VerifierPool) -> None:
+    found = zip(EQUAL, outcomes(pool, EQUAL), strict=True)
+    assert [pair for pair, outcome in found if outcome is not Outcome.RIGHT] == []
+
+
+def test_different_pairs(pool: VerifierPool) -> None:
+    found = zip(DIFFERENT, outcomes(pool, DIFFERENT), strict=True)
+    assert [pair for pair, outcome in found if outcome is not Outcome.WRONG] == []
+
+
+@pytest.mark.parametrize("answer", ["5}", "6} {5", r"6} \boxed{5", "{5", "5\\"])
+def test_unbalanced_answers_are_wrong(pool: VerifierPool, answer: str) -> None:
+    (verdict,) = pool.verify([(prompt("5"), f"#### {answer}")])
+    assert verdict.outcome is Outcome.WRONG
+
+
+def test_known_misses(pool: VerifierPool) -> None:
+    found = outcomes(pool, [(gold, answer) for gold, answer, _ in KNOWN_MISSES])
+    assert found == [outcome for *_, outcome in KNOWN_MISSES]
+
+
+def test_rewards_and_outcomes(pool: VerifierPool) -> None:
+    rows = [
+        (prompt("0"), "no box"),  # the prompt's example is not read
+        (prompt("5"), r"\boxed{5}"),
+        (prompt("5"), r"\boxed{6}"),
+        (prompt("5"), "#### " + "x" * 2000),
+        (prompt("x+1"), r"\boxed{\frac{}"),
+        (prompt("x+1"), r"\boxed{\frac}"),
+        (prompt(r"\frac{"), r"\boxed{5}"),
+        (prompt(""), r"\boxed{5}"),
+        (prompt("y" * 2000), r"\boxed{5}"),
+    ]
+    assert [(v.reward, v.outcome) for v in pool.verify(rows)] == [
+        (0.0, Outcome.NO_ANSWER),
+        (1.0, Outcome.RIGHT),
+        (0.0, Outcome.WRONG),
+        (0.0, Outcome.WRONG),
+        (0.0, Outcome.NO_ANSWER),
+        (0.0, Outcome.WRONG),
+        (None, Outcome.NOT_VERIFIABLE),
+        (None, Outcome.NOT_VERIFIABLE),
+        (None, Outcome.NOT_VERIFIABLE),
+    ]
+
+
+def test_hostile_answers_are_bounded() -> None:
+    hostile = [
+        "7^{7^{7^{7^{7}}}}",
+        "9" * 20_000,
+        "9" * 990,
+        "100000000!",
+        "(" * 990,
+        r"\sqrt{" * 150 + "}" * 150,
+    ]
+    rows = [(prompt("x+5"), f"\\boxed{{{answer}}}") for answer in hostile]
+    with VerifierPool(Math(), seconds=1.0) as pool:
+        good, *bad = pool.verify([(prompt("x+1"), r"\boxed{1+x}"), *rows])
+        assert good.outcome is Outcome.RIGHT
+        assert {v.outcome for v in bad} == {Outcome.WRONG, Outcome.TIMEOUT}
+        assert {v.reward for v in bad} == {0.0}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.text(max_size=60) | st.text(alphabet="\\{}fracsqt^_0x+-=,()", max_size=60), max_size=8
+    )
+)
+def test_any_answer_has_an_outcome(pool: VerifierPool, texts: list[str]) -> None:
+    for verdict in pool.verify([(prompt("x+1"), f"\\boxed{{{text}}}") for text in texts]):
+        assert verdict.outcome is not Outcome.RIGHT or verdict.reward == 1.0
+
+
+def test_gsm8k_golds_verify_against_themselves(pool: VerifierPool, data: Path) -> None:
+    golds = _field(data / "gsm8k/test.jsonl", "answer")[:300]
+    assert {v.outcome for v in pool.verify([(prompt(g), g) for g in golds])} == {Outcome.RIGHT}
+
+
+def test_math500_golds_are_right_in_their_solutions(pool: VerifierPool, data: Path) -> None:
+    path = data / "math500/test.jsonl"
+    rows = list(zip(_field(path, "answer"), _field(path, "solution"), strict=True))[:100]
+    assert {v.outcome for v in pool.verify([(prompt(g), s) for g, s in rows])} == {Outcome.RIGHT}
+
+
+@pytest.mark.parametrize(
+    "unit", ["\\boxed{", "1", "#### ", "\U0001f600", "\ud800", "\0", "$", ". "]
+)
+def test_long_responses_are_screened_quickly(unit: str) -> None:
+    response = unit * (100_000 // len(unit)) + "}"
+    start = time.process_time()
+    verdict = Math(last_number=True)(prompt("5"), response)
+    assert time.process_time() - start < 1.0
+    assert verdict.outcome in {Outcome.WRONG, Outcome.NO_ANSWER}
+
+
+def test_lone_surrogates_reach_the_worker(pool: VerifierPool) -> None:
+    assert outcomes(pool, [("x+1", "\ud800")]) == [Outcome.WRONG]
+
+
+def test_make_verifier() -> None:
+    def task(verifier: MathVerifier | ExactVerifier) -> Task:
+        return Task(source=JsonlSource(path="x"), verifier=verifier)
+
+    spec = MathVerifier(marker="=>", last_number=True, correct=2.0, wrong=-1.0)
+    assert make_verifier(spec, task(spec)) == Math("=>", True, 2.0, -1.0)
+    other = ExactVerifier(marker=None, correct=2.0)
+    assert make_verifier(other, task(other)) == Exact(None, 2.0, 0.0)
+
+
+def test_plain_numbers_need_no_worker() -> None:
+    assert Math().screen(prompt("#### 1,000"), "#### 1000.0") == Verdict(
+        1.0, Outcome.RIGHT, "1000.0"
+    )
+
+
+def _field(path: Path, name: str) -> list[str]:
+    return [json.loads(line)[name] for line in path.read_text("utf-8").splitlines()]
