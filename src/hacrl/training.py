@@ -11,7 +11,6 @@ import torch
 
 from hacrl.capability import CapabilityTracker
 from hacrl.config import Recipe
-from hacrl.errors import UserError
 from hacrl.fleet import Fleet, LocalFleet
 from hacrl.loop import StepResult, co_train
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
@@ -20,6 +19,7 @@ from hacrl.runs.advice import Advisor
 from hacrl.runs.folder import RunFolder
 from hacrl.runs.metrics import step_metrics
 from hacrl.tasks import PromptStream, load_prompts
+from hacrl.tasks.fitting import fitting
 from hacrl.verify import VerifierPool, make_verifier
 
 __all__ = ["Observer", "Silent", "fitting_prompts", "train"]
@@ -133,19 +133,7 @@ def fitting_prompts(
     Raises:
         UserError: some are too long and the policy is to refuse, or none remain.
     """
-    limit = recipe.task.max_prompt_tokens
-    lengths = fleet.prompt_lengths(prompts)
-    too_long = {name: sum(n > limit for n in own) for name, own in lengths.items()}
-    kept = [
-        prompt
-        for i, prompt in enumerate(prompts)
-        if all(own[i] <= limit for own in lengths.values())
-    ]
-    if len(kept) == len(prompts):
-        return kept
-    counts = ", ".join(f"{name} {count}" for name, count in too_long.items())
-    message = f"prompts longer than task.max_prompt_tokens={limit}, by agent: {counts}"
-    if recipe.task.too_long == "refuse" or not kept:
-        raise UserError(f"{message}; raise the limit, shorten them, or set task.too_long: drop")
-    observer.note(f"{message}; {len(kept)} of {len(prompts)} prompts remain")
+    kept, note = fitting(recipe.task, prompts, fleet.prompt_lengths(prompts))
+    if note:
+        observer.note(note)
     return kept

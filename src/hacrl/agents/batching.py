@@ -6,6 +6,7 @@ them permutes the results.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -33,7 +34,7 @@ def mini_batches(
         Mini-batches; an entry is empty where so many rows were left out that none remain for it.
     """
     by_peer = [peers[name] for name in sorted(peers)]
-    if order == "mixed":
+    if order == "mixed" or not by_peer:
         return _stratified([own, *by_peer], count * (1 + len(by_peer)))
     return _stratified([own], count) + _stratified(by_peer, count * len(by_peer))
 
@@ -57,12 +58,18 @@ def micro_batches(
 
 
 def _stratified(sources: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """`count` batches with an equal share of each source, sizes differing by at most one."""
-    return [
-        [
-            row
-            for rows in sources
-            for row in rows[len(rows) * i // count : len(rows) * (i + 1) // count]
-        ]
-        for i in range(count)
-    ]
+    """`count` batches, each with its consecutive share of every source.
+
+    Neither shares nor batches differ by more than one row: what a source has left over goes on
+    from the batch where the leftovers of the one before ended.
+    """
+    batches: list[list[int]] = [[] for _ in range(count)]
+    next_extra = 0
+    for rows in sources:
+        share, extra = divmod(len(rows), count)
+        remaining = iter(rows)
+        for i, batch in enumerate(batches):
+            size = share + ((i - next_extra) % count < extra)
+            batch.extend(itertools.islice(remaining, size))
+        next_extra += extra
+    return batches

@@ -7,20 +7,35 @@ token, and that only if its author finished.
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
 
 from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
 
 from hacrl.agents.policy import Policy
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 
-__all__ = ["decode_response", "encode_foreign", "encode_prompt"]
+__all__ = ["Reader", "decode_response", "encode_foreign", "encode_prompt"]
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def encode_prompt(policy: Policy, prompt: Prompt) -> list[int]:
+class Reader(Protocol):
+    """What it takes to encode prompts: a policy without its weights."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase: ...
+
+    @property
+    def template_args(self) -> Mapping[str, Any]: ...
+
+
+def encode_prompt(policy: Reader, prompt: Prompt) -> list[int]:
     """Ids of a prompt as this agent sees it: its chat template, or the plain text without one.
 
     Raises:

@@ -203,8 +203,8 @@ class Learner:
         rate = float(self._scheduler.get_last_lr()[0])
         if not skipped:
             self._optimizer.step()
+            self._scheduler.step()
         self._optimizer.zero_grad()
-        self._scheduler.step()
         return UpdateOutcome(loss, norm, rate, skipped)
 
     def _autocast(self) -> AbstractContextManager[object]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2.meta
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -27,10 +28,21 @@ from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError
 from hacrl.paths import BUNDLED, resolve
 
-__all__ = ["Policy", "load_config", "load_policy", "load_tokenizer", "save_policy"]
+__all__ = [
+    "ModelUnavailable",
+    "Policy",
+    "load_config",
+    "load_policy",
+    "load_tokenizer",
+    "save_policy",
+]
 
 _TRAINING_TAG = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
 """A tag of Hugging Face's own that plain Jinja does not know."""
+
+
+class ModelUnavailable(UserError):  # noqa: N818 - may be no error at all
+    """A hub id that could not be fetched. It may well exist, and be there on another machine."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +116,7 @@ def load_config(name: str, spec: AgentSpec) -> PretrainedConfig:
     """The model's configuration, without its weights.
 
     Raises:
+        ModelUnavailable: a hub id that cannot be fetched.
         UserError: not found, or not a causal language model.
     """
     location = _location(name, spec)
@@ -115,10 +128,7 @@ def load_config(name: str, spec: AgentSpec) -> PretrainedConfig:
             **({"gguf_file": spec.gguf} if spec.gguf else {}),
         )
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"agent {name}: model {spec.model} cannot be loaded ({_first_line(error)}); "
-            "name a Hugging Face hub id or a folder with a config.json"
-        ) from error
+        raise _cannot_load(name, spec, "model", error) from error
     remote = getattr(config, "auto_map", None) or {}
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in remote:
         raise UserError(
@@ -135,8 +145,9 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
     """The agent's tokenizer, with the recipe's chat template if there is one.
 
     Raises:
-        UserError: not found, no end token, a missing template file, or a template argument that
-            the template does not know.
+        ModelUnavailable: a hub id that cannot be fetched.
+        UserError: not found, an unknown stop token, a missing or broken template, or a template
+            argument that the template does not know.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(
@@ -146,15 +157,17 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
             **({"gguf_file": spec.gguf} if spec.gguf else {}),
         )
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"agent {name}: tokenizer of {spec.model} cannot be loaded ({_first_line(error)})"
-        ) from error
+        raise _cannot_load(name, spec, "tokenizer of", error) from error
     if spec.chat_template is not None:
         path = resolve(spec.chat_template)
         if not path.is_file():
             raise UserError(f"agent {name}: chat_template {spec.chat_template} is not a file")
         tokenizer.chat_template = path.read_text(encoding="utf-8")
     _check_template_args(name, spec, tokenizer.chat_template)
+    known = tokenizer.get_vocab()
+    for token in spec.stop:
+        if token not in known:
+            raise UserError(f"agent {name}: stop token {token!r} is not in its vocabulary")
     return tokenizer
 
 
@@ -167,9 +180,10 @@ def load_policy(name: str, spec: AgentSpec) -> Policy:
     config = load_config(name, spec)
     tokenizer = load_tokenizer(name, spec)
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             _location(name, spec),
             config=config,
+            output_loading_info=True,
             revision=spec.revision,
             trust_remote_code=spec.trust_remote_code,
             dtype=getattr(torch, spec.dtype),
@@ -179,11 +193,17 @@ def load_policy(name: str, spec: AgentSpec) -> Policy:
                 else {}
             ),
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(
             f"agent {name}: weights of {spec.model} cannot be loaded ({_first_line(error)})"
         ) from error
-    nn.Module.to(model, _device(name, spec.device)).eval()
+    model, loading = loaded
+    if missing := sorted(loading["missing_keys"]):  # they would be random
+        raise UserError(
+            f"agent {name}: weights of {spec.model} are incomplete, {len(missing)} tensors such "
+            f"as {missing[0]} are missing"
+        )
+    model.to(_device(name, spec.device)).eval()
     original = copy.deepcopy(model.generation_config)
     stop_ids = _stop_ids(name, spec, tokenizer, original)
     model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
@@ -210,6 +230,19 @@ def _location(name: str, spec: AgentSpec) -> str:
     return spec.model
 
 
+def _cannot_load(name: str, spec: AgentSpec, part: str, error: Exception) -> UserError:
+    """What to say when the library fails. Only a hub id that is not fetched is unavailable."""
+    if isinstance(error, OSError) and not resolve(spec.model).is_dir():
+        return ModelUnavailable(
+            f"agent {name}: {part} {spec.model} is no local folder and cannot be fetched from the "
+            f"hub ({_first_line(error)})"
+        )
+    return UserError(
+        f"agent {name}: {part} {spec.model} cannot be loaded ({_first_line(error)}); "
+        "name a Hugging Face hub id or a folder with a config.json"
+    )
+
+
 def _device(name: str, wanted: str) -> torch.device:
     if wanted == "auto":
         accelerator = torch.accelerator.current_accelerator(check_available=True)
@@ -231,10 +264,7 @@ def _stop_ids(
     declared = generation.eos_token_id
     ids = [tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])]
     known = tokenizer.get_vocab()
-    for token in spec.stop:
-        if token not in known:
-            raise UserError(f"agent {name}: stop token {token!r} is not in its vocabulary")
-        ids.append(known[token])
+    ids += [known[token] for token in spec.stop]
     unique = tuple(dict.fromkeys(int(i) for i in ids if i is not None))
     if not unique:
         raise UserError(
@@ -248,11 +278,12 @@ def _check_template_args(name: str, spec: AgentSpec, template: object) -> None:
         return
     if not isinstance(template, str):
         raise UserError(f"agent {name}: template_args given, but it has no chat template")
-    known = jinja2.meta.find_undeclared_variables(
-        jinja2.Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"]).parse(
-            _TRAINING_TAG.sub("", template)
-        )
-    )
+    syntax = jinja2.Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"])
+    try:
+        parsed = syntax.parse(_TRAINING_TAG.sub("", template))
+    except jinja2.TemplateSyntaxError as error:
+        raise UserError(f"agent {name}: its chat template is broken ({error})") from error
+    known = jinja2.meta.find_undeclared_variables(parsed)
     for key in spec.template_args:
         if key not in known:
             raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from hacrl.errors import UserError
 __all__ = ["load_recipe", "recipe_from_dict", "recipe_to_yaml"]
 
 _MISSING = object()
+_LONGEST = 160
+"""Characters of a value that a message repeats."""
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -31,10 +34,9 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"recipe {path}: cannot be read ({error.strerror})") from error
-    try:
-        raw = yaml.load(text, Loader=_UniqueKeyLoader)
-    except yaml.YAMLError as error:
-        raise UserError(f"recipe {path}: {_one_line(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"recipe {path}: is not UTF-8 text ({error.reason})") from error
+    raw = _parse(text, f"recipe {path}")
     if not isinstance(raw, dict):
         raise UserError(f"recipe {path}: must be a mapping of keys, such as `steps: 60`")
     return recipe_from_dict(raw, overrides, origin=f"recipe {path}")
@@ -44,14 +46,19 @@ def recipe_from_dict(
     raw: Mapping[str, Any], overrides: Sequence[str] = (), origin: str = "recipe"
 ) -> Recipe:
     """Build a recipe from nested mappings, as `load_recipe` does from a file."""
-    tree = _copy(raw)
+    try:
+        tree = _copy(raw)
+    except RecursionError as error:
+        raise UserError(f"{origin}: is nested too deeply, or contains itself") from error
     changes = _parse_overrides(overrides)
     if "method" in changes:
         _switch_method(tree, changes, origin)
     for key, value in changes.items():
         _put(tree, key, value)
-    for key, value in METHODS.get(str(tree.get("method", "hacpo")), {}).items():
-        if _get(tree, key) is _MISSING:
+    for key, value in METHODS.get(_method(tree), {}).items():
+        section = tree.get(key.partition(".")[0], {})
+        # A section that is no mapping is left for the schema to complain about.
+        if _get(tree, key) is _MISSING and isinstance(section, dict):
             _put(tree, key, value)
     try:
         return Recipe.model_validate(tree)
@@ -70,13 +77,10 @@ def _parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         key, equals, value = item.partition("=")
         key = key.strip()
         if not equals or not all(key.split(".")):
-            raise UserError(f"override {item!r}: write it as dotted.key=value")
+            raise UserError(f"override {_short(repr(item))}: write it as dotted.key=value")
         if key in changes:
             raise UserError(f"override {key}: given twice; keep one")
-        try:
-            changes[key] = yaml.load(value, Loader=_UniqueKeyLoader)
-        except yaml.YAMLError as error:
-            raise UserError(f"override {item!r}: {_one_line(error)}") from error
+        changes[key] = _parse(value, f"override {_short(repr(item))}")
     for key in changes:
         for other in changes:
             if other.startswith(key + "."):
@@ -88,18 +92,30 @@ def _switch_method(tree: dict[str, Any], changes: Mapping[str, Any], origin: str
     """Let `method=NAME` on the command line win over what the file took from its own method.
 
     A resolved recipe spells out every switch, so a new method would change nothing. Switches that
-    merely repeat the file's method are dropped; others that contradict the new one are refused.
+    merely repeat what the file's method means without them are dropped; others that contradict the
+    new one are refused.
     """
-    for key, value in METHODS.get(str(tree.get("method", "hacpo")), {}).items():
-        if _get(tree, key) == value:
+    old, new = _method(tree), str(changes["method"])
+    for key in METHODS.get(old, {}) | METHODS.get(new, {}):
+        if _get(tree, key) == METHODS.get(old, {}).get(key, _default(key)):
             _drop(tree, key)
-    for key, value in METHODS.get(str(changes["method"]), {}).items():
+    for key, value in METHODS.get(new, {}).items():
         present = _get(tree, key)
         if present is not _MISSING and present != value and key not in changes:
             raise UserError(
-                f"override method={changes['method']}: it means {key}={value}, but {origin} says "
-                f"{present}; say which by adding {key}=…"
+                f"override method={new}: it means {key}={value}, but {origin} says "
+                f"{_short(repr(present))}; say which by adding {key}=…"
             )
+
+
+def _method(tree: Mapping[str, Any]) -> str:
+    return str(tree.get("method", _default("method")))
+
+
+def _default(key: str) -> Any:
+    """The schema's default of a switch."""
+    top, *rest = key.split(".")
+    return functools.reduce(getattr, rest, Recipe.model_fields[top].default)
 
 
 def _get(tree: Mapping[str, Any], key: str) -> Any:
@@ -120,7 +136,8 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
             child = node[part] = {}
         if not isinstance(child, dict):
             raise UserError(
-                f"override {key}: {'.'.join(parents[: i + 1])} is {child!r}, not a group of keys"
+                f"override {key}: {'.'.join(parents[: i + 1])} is {_short(repr(child))}, "
+                "not a group of keys"
             )
         node = child
     node[last] = value
@@ -140,10 +157,13 @@ def _copy(value: Any) -> Any:
 
 def _explain(error: ValidationError) -> str:
     """The first problem in one line, with the nearest known key for an unknown one."""
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    # A misspelt key also leaves the right one missing, so an unknown key is the better news. Of a
+    # union's errors, the deepest belongs to the member that was meant.
+    first = max(errors, key=lambda e: (e["type"] == "extra_forbidden", len(e["loc"])))
     more = error.error_count() - 1
     path = [str(part) for part in first["loc"] if part != "[key]"]
-    key = ".".join(_without_tags(path))
+    key = _short(".".join(_without_tags(path)))
     if first["type"] == "extra_forbidden":
         message = f"unknown key {key}{_nearest(path)}"
     elif first["type"] == "missing":
@@ -152,7 +172,8 @@ def _explain(error: ValidationError) -> str:
         detail = str(first["ctx"]["error"])
         message = f"{key}: {detail}" if key else detail
     else:
-        message = f"{key}: {first['msg'][0].lower()}{first['msg'][1:]}, got {first['input']!r}"
+        wanted = first["msg"][0].lower() + first["msg"][1:]
+        message = f"{key}: {wanted}, got {_short(repr(first['input']))}"
     return message + (f" (and {more} more)" if more else "")
 
 
@@ -193,8 +214,25 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-def _one_line(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split())
+def _parse(text: str, place: str) -> Any:
+    """The value of a YAML text. `place` begins the error message."""
+    try:
+        return yaml.load(text, Loader=_UniqueKeyLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise UserError(f"{place}: {line}{_short(error.problem or str(error))}") from error
+    # The library passes on what Python says of an impossible date or number.
+    except (yaml.YAMLError, ValueError) as error:
+        raise UserError(f"{place}: {_short(str(error))}") from error
+    except RecursionError as error:
+        raise UserError(f"{place}: is nested too deeply") from error
+
+
+def _short(text: str) -> str:
+    """A text from outside as part of a message: one line, not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -203,13 +241,16 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _refused("a key must be a plain word", key)
             if key.value in seen:
-                line = key.start_mark.line + 1
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"line {line}: key {key.value} is given twice", None
-                )
+                raise _refused(f"key {key.value} is given twice", key)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 # YAML 1.1 wants a dot in a float; people write 1e-4.

@@ -86,7 +86,8 @@ class ReasoningGymSource(_Strict):
 
 class _Verifier(_Strict):
     marker: str | None = "####"
-    """Text after which the answer stands; None if there is no marker."""
+    """Text after which the answer stands; None if there is none: `exact` then compares the whole
+    response."""
     correct: float = 1.0
     """Reward of a right answer."""
     wrong: float = 0.0

@@ -1,0 +1,158 @@
+"""`hacrl demo`: the same two models co-trained by HACPO and, for comparison, each alone by GSPO."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from hacrl.config import Recipe, load_recipe
+from hacrl.evaluation import Accuracy, evaluate, paired_difference
+from hacrl.fleet import LocalFleet
+from hacrl.paths import BUNDLED, resolve
+from hacrl.runs.figures import learning_curves
+from hacrl.tasks import load_prompts
+from hacrl.training import train
+from hacrl.verify import VerifierPool, make_verifier
+
+__all__ = ["run_demo"]
+
+METHODS = ("gspo", "hacpo")
+HELDOUT = f"{BUNDLED}demo/assets/heldout.jsonl"
+SAMPLES = 8
+"""Sampled answers per held-out problem."""
+
+Accuracies = Mapping[str, Sequence[float]]
+"""By agent: the share of right answers to each held-out problem."""
+
+
+def run_demo(root: Path, seed: int, console: Console, *, overrides: Sequence[str] = ()) -> None:
+    """Train both ways, compare on held-out problems, print a table and draw the curves.
+
+    Both runs start from the same weights and sample the same number of rollouts per agent. They
+    run side by side, one thread each. Everything ends up below `root/demo`.
+    """
+    folder = root / "demo"
+    recipes = {
+        method: load_recipe(
+            resolve(f"{BUNDLED}recipes/demo.yaml"),
+            [f"method={method}", f"name={method}", f"seed={seed}", *overrides],
+        )
+        for method in METHODS
+    }
+    recipe = recipes["hacpo"]
+    console.print(
+        f"Two tiny language models of different families, {' and '.join(recipe.agents)}, learn "
+        f"arithmetic.\n{recipe.steps} steps of {recipe.prompts_per_step} problems × "
+        f"{recipe.group_size} answers; seed {seed}. GSPO: each alone. HACPO: from each other."
+    )
+    for method in METHODS:  # else its progress would show the last demo's
+        shutil.rmtree(folder / method, ignore_errors=True)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(len(METHODS), context) as workers:
+        training = {
+            method: workers.submit(_train_and_evaluate, recipes[method], folder)
+            for method in METHODS
+        }
+        start = workers.submit(_evaluate_start, recipe)
+        _follow(training, folder, recipe, console)
+        results = {method: future.result() for method, future in training.items()}
+        before = start.result()
+    console.print(_table(before, results))
+    curves = folder / "curves.png"
+    learning_curves(
+        {method.upper(): folder / method / "metrics.jsonl" for method in METHODS},
+        list(recipe.agents),
+        curves,
+    )
+    (folder / "results.json").write_text(
+        json.dumps({"seed": seed, "before": before, **results}), encoding="utf-8"
+    )
+    console.print(f"Learning curves: {curves}")
+    for method in METHODS:
+        console.print(
+            f"{method.upper()}: {folder / method} "
+            "(recipe.yaml, metrics.jsonl, rollouts/, lessons/, agents/)"
+        )
+
+
+def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:
+    """Train, then evaluate what was saved: agents as anybody would load them."""
+    run = train(recipe, folder, overwrite=True)
+    agents = {
+        name: spec.model_copy(update={"model": str(run.agents_path / name)})
+        for name, spec in recipe.agents.items()
+    }
+    return _evaluate_start(recipe.model_copy(update={"agents": agents}))
+
+
+def _evaluate_start(recipe: Recipe) -> Accuracies:
+    """Accuracy of the agents as the recipe names them."""
+    source = recipe.task.source.model_copy(update={"path": HELDOUT})
+    prompts = load_prompts(recipe.task.model_copy(update={"source": source, "name": "heldout"}))
+    with VerifierPool(make_verifier(recipe.task.verifier, recipe.task)) as verifiers:
+        return evaluate(
+            LocalFleet.from_recipe(recipe), prompts, verifiers, samples=SAMPLES, occasion="heldout"
+        )
+
+
+def _follow(
+    training: Mapping[str, Future[Accuracies]], folder: Path, recipe: Recipe, console: Console
+) -> None:
+    """Show how far both runs are, from the metrics that they write."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps, {task.fields[reward]}"),
+        TimeRemainingColumn(),
+    )
+    shown = dict.fromkeys(training, -1)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bars = {m: progress.add_task(m.upper(), total=recipe.steps, reward="") for m in training}
+        while not all(future.done() for future in training.values()):
+            time.sleep(0.5)
+            for method, bar in bars.items():
+                rows = _complete_rows(folder / method / "metrics.jsonl")
+                done = len(rows) // len(recipe.agents)
+                latest = rows[(done - 1) * len(recipe.agents) : done * len(recipe.agents)]
+                reward = "  ".join(f"{row['agent']} {row['reward']:.2f}" for row in latest)
+                progress.update(bar, completed=done, reward=f"reward {reward}")
+                if not console.is_terminal and done // 10 > shown[method] and done:
+                    shown[method] = done // 10
+                    console.print(f"{method.upper()} step {done}/{recipe.steps}: reward {reward}")
+
+
+def _complete_rows(metrics: Path) -> list[dict[str, float]]:
+    """Rows of a file that another process is appending to."""
+    if not metrics.is_file():
+        return []
+    text = metrics.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def _table(before: Accuracies, results: Mapping[str, Accuracies]) -> Table:
+    table = Table(
+        title="Accuracy on held-out problems (95% interval over problems)", title_justify="left"
+    )
+    table.add_column("agent")
+    for column in ("before", "GSPO", "HACPO", "HACPO − GSPO"):
+        table.add_column(column, justify="right")
+    for agent, start in before.items():
+        gspo, hacpo = results["gspo"][agent], results["hacpo"][agent]
+        gain = paired_difference(hacpo, gspo)
+        cells = [Accuracy.over(values) for values in (start, gspo, hacpo)]
+        table.add_row(
+            agent,
+            *(f"{cell.mean:.3f} ± {cell.half_width:.3f}" for cell in cells),
+            f"{gain.mean:+.3f} ± {gain.half_width:.3f}",
+        )
+    return table

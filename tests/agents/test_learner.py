@@ -1,0 +1,261 @@
+"""The update: exactness of its shortcuts, splits, and what it reports (rows B16, B23-B25)."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from hacrl.agents.learner import Learner
+from hacrl.agents.lessons import Lesson
+from hacrl.agents.logprobs import pad, response_logprobs
+from hacrl.agents.policy import Policy
+from hacrl.agents.sampling import sample
+from hacrl.config.schema import Clip, Optimizer, Ratio, Update
+from hacrl.records import Rollout
+
+PROMPTS = [[3, 4, 5], [6, 7], [8], [9, 10, 11, 12]]
+RATE = 1e-2
+
+
+def lessons_of(policy: Policy, *, peer: bool = True) -> list[Lesson]:
+    """16 own rows and, from a peer that is a little off, 16 more, of widely varying lengths."""
+    groups = sample(policy, PROMPTS, 4, temperature=1.0, max_new_tokens=24, batch_size=64, seed=3)
+    lessons = []
+    for own in (True, False) if peer else (True,):
+        for p, group in enumerate(groups):
+            for i, one in enumerate(group):
+                shift = 0.0 if own else 0.1
+                rollout = Rollout(
+                    prompt=p,
+                    agent=policy.name if own else "peer",
+                    sample=i,
+                    policy_version=0,
+                    text="",
+                    token_ids=tuple(one.token_ids),
+                    token_logprobs=tuple(lp + shift for lp in one.logprobs),
+                    finished=one.finished,
+                )
+                advantage = (1.0, -0.5, 0.0, -0.5)[i]
+                lessons.append(Lesson(rollout, own, advantage, PROMPTS[p], one.token_ids, None))
+    return lessons
+
+
+def learner_of(
+    policy: Policy, *, kl: float = 0.0, reference: Policy | None = None, **changes: object
+) -> Learner:
+    update = Update.model_validate(
+        {"kl": kl, **{k: v for k, v in changes.items() if k in Update.model_fields}}
+    )
+    return Learner(
+        policy,
+        reference,
+        temperature=1.0,
+        mini_batches=update.mini_batches,
+        ratio=Ratio.model_validate({k: v for k, v in changes.items() if k in Ratio.model_fields}),
+        clip=Clip.model_validate(
+            {"own_low": 0.2, "own_high": 0.2}
+            | {k: v for k, v in changes.items() if k in Clip.model_fields}
+        ),
+        update=update,
+        optimizer=Optimizer(learning_rate=RATE, max_grad_norm=1e9, schedule="constant"),
+        total_updates=8,
+    )
+
+
+def gradients_of(
+    policy: Policy, lessons: Sequence[Lesson], monkeypatch: pytest.MonkeyPatch, **changes: object
+) -> list[list[torch.Tensor]]:
+    """The gradient of every update, instead of applying it."""
+    seen: list[list[torch.Tensor]] = []
+    clone = dataclasses.replace(policy, model=copy.deepcopy(policy.model))
+
+    def keep(self: torch.optim.AdamW) -> None:
+        seen.append([p.grad.clone() for g in self.param_groups for p in g["params"]])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", keep)
+        learner_of(clone, **changes).learn(lessons)
+    return seen
+
+
+def assert_same(
+    left: list[list[torch.Tensor]], right: list[list[torch.Tensor]], atol: float = 1e-6
+) -> None:
+    assert len(left) == len(right) > 0
+    for a, b in zip(left, right, strict=True):
+        assert max(float(g.abs().max()) for g in a) > 1e-3, "nothing to compare"
+        for x, y in zip(a, b, strict=True):
+            torch.testing.assert_close(x, y, rtol=1e-4, atol=atol)
+
+
+@pytest.mark.parametrize("level", ["sequence", "token"])
+@pytest.mark.parametrize("tokens", [1, 70, 200])
+def test_micro_batches_do_not_change_the_gradient(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch, level: str, tokens: int
+) -> None:
+    lessons = lessons_of(kim, peer=level == "sequence")
+    whole = gradients_of(kim, lessons, monkeypatch, level=level)
+    parts = gradients_of(kim, lessons, monkeypatch, level=level, micro_batch_tokens=tokens)
+    assert_same(parts, whole)
+
+
+def test_rows_without_advantage_are_not_computed_and_count_in_the_mean(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lessons = lessons_of(kim, peer=False)
+    rows, _ = learner_of(dataclasses.replace(kim, model=copy.deepcopy(kim.model))).learn(lessons)
+    assert sorted(rows) == [i for i, lesson in enumerate(lessons) if lesson.advantage != 0]
+    tiny = [dataclasses.replace(lesson, advantage=lesson.advantage or 1e-30) for lesson in lessons]
+    assert_same(gradients_of(kim, lessons, monkeypatch), gradients_of(kim, tiny, monkeypatch))
+
+
+def test_alone_it_is_gspo_written_out_by_hand(kim: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    lessons = lessons_of(kim, peer=False)
+    (ours,) = gradients_of(kim, lessons, monkeypatch)
+    model = copy.deepcopy(kim.model)
+    loss = torch.zeros(())
+    for lesson in lessons:
+        ids = torch.tensor([[*lesson.prompt_ids, *lesson.response_ids]])
+        start = len(lesson.prompt_ids)
+        logprobs = model(input_ids=ids).logits[0, start - 1 : -1].log_softmax(-1)
+        new = logprobs.gather(1, ids[0, start:, None]).sum()
+        s = ((new - lesson.rollout.logprob) / len(lesson.response_ids)).exp()
+        a = lesson.advantage
+        loss = loss - torch.minimum(s * a, s.clamp(0.8, 1.2) * a) / len(lessons)
+    loss.backward()
+    assert_same([ours], [[p.grad for p in model.parameters()]])
+
+
+def test_first_update_has_ratio_one_and_later_ones_move(kim: Policy) -> None:
+    lessons = lessons_of(kim, peer=False)
+    rows, updates = learner_of(kim, mini_batches=4).learn(lessons)
+    assert len(updates) == 4
+    first = [abs(row.log_ratio) for row in rows.values() if row.update == 0]
+    later = [abs(row.log_ratio) for row in rows.values() if row.update > 0]
+    assert max(first) < 1e-5
+    assert min(later) > 1e-4
+
+
+def test_a_learner_with_one_peer_makes_twice_the_updates_own_rows_first(kim: Policy) -> None:
+    lessons = lessons_of(kim)
+    rows, updates = learner_of(kim, mini_batches=2, micro_batch_tokens=50).learn(lessons)
+    assert len(updates) == 4
+    assert {row.update for i, row in rows.items() if lessons[i].own} == {0, 1}
+    assert {row.update for i, row in rows.items() if not lessons[i].own} == {2, 3}
+
+
+def test_the_stepwise_bound_counts_updates_not_micro_batches(kim: Policy) -> None:
+    """With δ = 0.2 and δ_step = 0.1 the bound is .8 .9 1 1: nothing is inside from the third on."""
+    lessons = lessons_of(kim)
+    for tokens in (30, 100_000):
+        clone = dataclasses.replace(kim, model=copy.deepcopy(kim.model))
+        learner = learner_of(
+            clone, mini_batches=2, micro_batch_tokens=tokens, delta_step=0.1, own_low=1.0
+        )
+        rows, _ = learner.learn(lessons)
+        cross = [row for i, row in rows.items() if not lessons[i].own]
+        assert all(row.below + row.above == 1 for row in cross)
+        clone = dataclasses.replace(kim, model=copy.deepcopy(kim.model))
+        rows, _ = learner_of(
+            clone, mini_batches=2, micro_batch_tokens=tokens, delta=1.0, delta_step=0.0
+        ).learn(lessons)
+        assert any(row.teaches for i, row in rows.items() if not lessons[i].own)
+
+
+def test_gradient_checkpointing_gives_the_same_gradient(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lessons = lessons_of(kim)
+    assert_same(
+        gradients_of(kim, lessons, monkeypatch, gradient_checkpointing=True),
+        gradients_of(kim, lessons, monkeypatch),
+    )
+
+
+def test_autocast_stays_near_full_precision(kim: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    lessons = lessons_of(kim, peer=False)
+    (half,) = gradients_of(kim, lessons, monkeypatch, autocast="bfloat16")
+    (full,) = gradients_of(kim, lessons, monkeypatch)
+    flat = [torch.cat([g.flatten() for g in grads]) for grads in (half, full)]
+    assert float(torch.cosine_similarity(*flat, dim=0)) > 0.98
+    assert not torch.equal(*flat)
+
+
+def test_kl_pulls_towards_the_reference_on_all_own_rows(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = dataclasses.replace(kim, model=copy.deepcopy(kim.model))
+    moved = dataclasses.replace(kim, model=copy.deepcopy(kim.model))
+    with torch.no_grad():
+        for parameter in moved.model.parameters():
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=torch.Generator()))
+    still = [dataclasses.replace(lesson, advantage=0.0) for lesson in lessons_of(kim)]
+    learner = learner_of(moved, kl=1.0, reference=reference)
+
+    def distance() -> float:
+        own = [lesson for lesson in still if lesson.own]
+        sequences = pad(
+            [le.prompt_ids for le in own],
+            [le.response_ids for le in own],
+            kim.pad_id,
+            kim.device,
+        )
+        with torch.no_grad():
+            new, old = (response_logprobs(p, sequences, 1.0) for p in (moved, reference))
+        r = old - new
+        return float((r.exp() - 1 - r).sum())
+
+    before = distance()
+    rows, _ = learner.learn(still)
+    assert sorted(rows) == [i for i, lesson in enumerate(still) if lesson.own]
+    for _ in range(5):
+        learner.learn(still)
+    assert distance() < 0.7 * before
+
+
+def test_one_hopeless_row_leaves_everything_finite(kim: Policy) -> None:
+    lessons = lessons_of(kim)
+    hopeless = dataclasses.replace(
+        lessons[16].rollout, token_logprobs=(-300.0,) * lessons[16].rollout.length
+    )
+    lessons[16] = dataclasses.replace(lessons[16], rollout=hopeless)
+    rows, updates = learner_of(kim, cross="none", alpha=3.0).learn(lessons)
+    assert abs(rows[16].log_ratio) > 200
+    assert not rows[16].teaches
+    assert not any(update.skipped for update in updates)
+    assert all(bool(p.isfinite().all()) for p in kim.model.parameters())
+
+
+def test_an_update_whose_gradient_is_not_finite_is_skipped_and_counted(kim: Policy) -> None:
+    lessons = [
+        dataclasses.replace(lesson, advantage=float("inf")) for lesson in lessons_of(kim)[:4]
+    ]
+    before = copy.deepcopy(kim.model.state_dict())
+    _, (update,) = learner_of(kim).learn(lessons)
+    assert update.skipped
+    assert all(torch.equal(before[k], v) for k, v in kim.model.state_dict().items())
+
+
+def test_left_out_rows_neither_count_nor_teach(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lessons = lessons_of(kim, peer=False)
+    marked = [
+        dataclasses.replace(lesson, left_out="unscored" if i % 4 == 1 else None)
+        for i, lesson in enumerate(lessons)
+    ]
+    without = [lesson for i, lesson in enumerate(lessons) if i % 4 != 1]
+    assert_same(gradients_of(kim, marked, monkeypatch), gradients_of(kim, without, monkeypatch))
+
+
+def test_long_and_short_rows_weigh_the_same(kim: Policy) -> None:
+    """One term per sequence: with ratio 1 each row adds its advantage over the number of rows."""
+    lessons = lessons_of(kim, peer=False)
+    assert len({len(lesson.response_ids) for lesson in lessons}) > 3
+    _, (update,) = learner_of(kim).learn(lessons)
+    mean = sum(lesson.advantage for lesson in lessons) / len(lessons)
+    assert update.loss == pytest.approx(-mean, abs=1e-6)

@@ -1,0 +1,93 @@
+"""Exact log-probabilities of what was sampled; rows B19 and B25; stop ids; seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+from hacrl.agents.logprobs import pad, response_logprobs
+from hacrl.agents.policy import Policy, load_policy, save_policy
+from hacrl.agents.sampling import Sample, sample
+from hacrl.config import AgentSpec
+
+PROMPTS = [[3, 4, 5], [6], [7, 8, 9, 10, 11]]
+
+
+def draw(policy: Policy, **changes: object) -> list[list[Sample]]:
+    settings: dict[str, object] = {
+        "temperature": 1.0,
+        "max_new_tokens": 12,
+        "batch_size": 64,
+        "seed": 1,
+    }
+    return sample(policy, PROMPTS, 4, **(settings | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.0])
+def test_recorded_logprobs_are_those_of_the_learner(
+    kim: Policy, lee: Policy, temperature: float
+) -> None:
+    for policy in (kim, lee):
+        groups = draw(policy, temperature=temperature)
+        prompts = [p for p, group in zip(PROMPTS, groups, strict=True) for _ in group]
+        samples = [one for group in groups for one in group]
+        sequences = pad(prompts, [s.token_ids for s in samples], policy.pad_id, policy.device)
+        with torch.no_grad():
+            again = response_logprobs(policy, sequences, temperature)
+        for row, one in enumerate(samples):
+            assert again[row, : len(one.logprobs)].tolist() == pytest.approx(one.logprobs, abs=1e-5)
+
+
+def test_settings_shipped_with_a_model_do_not_bend_the_distribution(
+    kim: Policy, tmp_path: Path
+) -> None:
+    save_policy(kim, tmp_path)
+    GenerationConfig(
+        eos_token_id=kim.stop_ids[0], do_sample=True, repetition_penalty=5.0, top_k=1
+    ).save_pretrained(tmp_path)
+    loaded = load_policy("kim", AgentSpec(model=str(tmp_path), device="cpu"))
+    assert draw(loaded) == draw(kim)
+    save_policy(loaded, tmp_path / "again")
+    again = GenerationConfig.from_pretrained(tmp_path / "again")
+    assert again.repetition_penalty == 5.0
+
+
+def test_a_response_ends_at_the_first_of_all_declared_stop_ids(kim: Policy) -> None:
+    stops = (kim.stop_ids[0], 5, 6)
+    several = dataclasses.replace(kim, stop_ids=stops)
+    samples = [one for group in draw(several, max_new_tokens=40) for one in group]
+    for one in samples:
+        assert not set(one.token_ids[:-1]) & set(stops)
+        assert one.finished == (one.token_ids[-1] in stops)
+        assert len(one.token_ids) == len(one.logprobs)
+    assert len({one.token_ids[-1] for one in samples if one.finished}) > 1
+
+
+def test_a_response_that_reaches_the_limit_is_not_finished(kim: Policy) -> None:
+    samples = [one for group in draw(kim, max_new_tokens=2) for one in group]
+    cut = [one for one in samples if not one.finished]
+    assert cut
+    assert all(len(one.token_ids) == 2 for one in cut)
+
+
+def test_the_seed_alone_decides_and_torchs_own_state_is_left_alone(kim: Policy) -> None:
+    torch.manual_seed(7)
+    state = torch.get_rng_state()
+    first = draw(kim)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.rand(3)
+    assert draw(kim) == first
+    assert draw(kim, seed=2) != first
+
+
+def test_batches_hold_all_prompts_in_order(kim: Policy) -> None:
+    groups = draw(kim, batch_size=5)
+    assert [len(group) for group in groups] == [4, 4, 4]
+    greedy = draw(kim, batch_size=5, temperature=1e-4)
+    assert [group[0].token_ids for group in greedy] == [
+        group[0].token_ids for group in draw(kim, temperature=1e-4)
+    ]
