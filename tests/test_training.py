@@ -251,14 +251,14 @@ def test_prompts_too_long_for_one_agent_are_dropped_for_all_with_counts(
     raw["task"]["max_prompt_tokens"] = 6  # lee merges "0+", so it needs fewer tokens than kim
     notes = Notes()
     folder = train(recipe_from_dict(raw), tmp_path / "1", notes)
-    (note,) = [text for text in notes.texts if "max_prompt_tokens" in text]
+    (note,) = [text for text in notes.texts if "too long" in text]
     assert "kim 16" in note
     assert "lee 0" in note
     assert "12 of 28 prompts remain" in note
     assert rows(folder)
-    with pytest.raises(UserError, match=r"kim 16, lee 0"):
+    with pytest.raises(UserError, match=r"kim 16 \(limit 6\), lee 0"):
         run(tmp_path / "2", raw, "task.too_long=refuse")
-    with pytest.raises(UserError, match=r"kim 28, lee 28"):
+    with pytest.raises(UserError, match=r"kim 28 \(limit 2\), lee 28"):
         run(tmp_path / "3", raw, "task.max_prompt_tokens=2")
     assert not (tmp_path / "2").exists()
 

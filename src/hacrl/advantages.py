@@ -14,6 +14,9 @@ from torch import Tensor
 
 __all__ = ["Advantages", "Baselines", "advantages", "joint_baselines"]
 
+_ROUNDING = 1e-9
+"""A baseline beyond the range of rewards by less than this share of it is at its edge."""
+
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
@@ -84,7 +87,11 @@ def joint_baselines(
     own_KP = value_JPG.sum(dim=2) / own_count_KP
     mean_KP = (omega_KJ[:, :, None, None] * joint_KJPG * value_JPG).sum(dim=(1, 3)) / count_KP
 
-    guarded_KP = ((mean_KP > highest_KP) | (mean_KP < lowest_KP)) & (highest_KP > lowest_KP) & guard
+    spread_KP = highest_KP - lowest_KP
+    outside_KP = torch.maximum(mean_KP - highest_KP, lowest_KP - mean_KP)
+    guarded_KP = (outside_KP > _ROUNDING * spread_KP) & (spread_KP > 0) & guard
+    if guard:  # at the edge, rounding must not make the best response look worse than the baseline
+        mean_KP = torch.where(spread_KP > 0, mean_KP.clamp(lowest_KP, highest_KP), mean_KP)
     fallback_KP = torch.where(own_count_KP > 0, own_KP, plain_KP)
     return Baselines(
         mean_KP=torch.where(guarded_KP, fallback_KP, mean_KP),

@@ -67,29 +67,28 @@ class CapabilityTracker:
         self.agents = tuple(agents)
         self._metric: Metric = metric
         self._max_ratio = max_ratio
-        self._windows = [deque[float](maxlen=window) for _ in self.agents]
+        self._windows = [deque[float | None](maxlen=window) for _ in self.agents]
 
     def observe(self, rewards: Sequence[Sequence[Sequence[float]]]) -> None:
         """Take in one step's rewards [agents][prompts][samples]; NaN is unscored."""
         for window, own in zip(self._windows, rewards, strict=True):
-            observed = observed_capability((r for group in own for r in group), self._metric)
-            if observed is not None:
-                window.append(observed)
+            window.append(observed_capability((r for group in own for r in group), self._metric))
 
     def estimates(self) -> list[float | None]:
-        """P̂ of every agent; None where nothing was ever scored."""
-        return [math.fsum(w) / len(w) if w else None for w in self._windows]
+        """P̂ of every agent; None where nothing was scored in the whole window."""
+        scored = [[p for p in window if p is not None] for window in self._windows]
+        return [math.fsum(ps) / len(ps) if ps else None for ps in scored]
 
     def ratios(self) -> list[list[float]]:
         """ω(k,j) as [k][j]."""
         estimates = self.estimates()
         return [[capability_ratio(k, j, self._max_ratio) for j in estimates] for k in estimates]
 
-    def state(self) -> dict[str, list[float]]:
+    def state(self) -> dict[str, list[float | None]]:
         """The windows, as plain values for a checkpoint."""
         return {agent: list(w) for agent, w in zip(self.agents, self._windows, strict=True)}
 
-    def restore(self, state: dict[str, list[float]]) -> None:
+    def restore(self, state: dict[str, list[float | None]]) -> None:
         """Continue from what `state` returned.
 
         Raises:

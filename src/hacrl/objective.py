@@ -101,8 +101,8 @@ def kl_term(logprob_RT: Tensor, reference_RT: Tensor, mask_RT: Tensor) -> Tensor
 
     See Schulman, "Approximating KL divergence" (k3). Returns the mean over each response's tokens.
     """
-    log_r_RT = (reference_RT - logprob_RT).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-    estimate_RT = log_r_RT.exp() - 1.0 - log_r_RT
+    log_r_RT = (reference_RT - logprob_RT).clamp(max=LOG_RATIO_LIMIT)
+    estimate_RT = log_r_RT.expm1() - log_r_RT  # exp(x) − 1 − x would cancel for close policies
     return (estimate_RT * mask_RT).sum(dim=1) / mask_RT.sum(dim=1)
 
 
@@ -138,6 +138,7 @@ class Terms:
         log_ratio_R: log of the sequence ratio in nats per token, before any limit.
         below_R: 1 where the ratio is below its clip interval (at token level: share of tokens).
         above_R: likewise above.
+        limited_R: whether a ratio of the row was beyond the limit.
         teaches_R: whether the row has a gradient.
     """
 
@@ -145,6 +146,7 @@ class Terms:
     log_ratio_R: Tensor
     below_R: Tensor
     above_R: Tensor
+    limited_R: Tensor
     teaches_R: Tensor
 
 
@@ -183,13 +185,16 @@ def objective(
         log_ratio_RT = rows.logprob_RT - rows.old_logprob_RT
         value_R = token_term(log_ratio_RT, mask_RT, advantage_R, *own_clip)
         below_RT, above_RT = _outside(log_ratio_RT, _around_one(own_clip))
-        lost_RT = torch.where(advantage_R[:, None] > 0, above_RT, below_RT) | ~mask_RT
+        limited_RT = (log_ratio_RT.abs() > LOG_RATIO_LIMIT) & mask_RT
+        clipped_RT = torch.where(advantage_R[:, None] > 0, above_RT, below_RT)
+        lost_RT = clipped_RT | limited_RT | ~mask_RT
         share = mask_RT / mask_RT.sum(dim=1, keepdim=True)
         return Terms(
             value_R=value_R,
-            log_ratio_R=log_ratio_R,
+            log_ratio_R=log_ratio_R.detach(),
             below_R=(below_RT * share).sum(dim=1),
             above_R=(above_RT * share).sum(dim=1),
+            limited_R=limited_RT.any(dim=1),
             teaches_R=(advantage_R != 0) & ~lost_RT.all(dim=1),
         )
 
@@ -208,17 +213,19 @@ def objective(
     below_R = torch.where(clipped_in_min_R, in_min_below_R, cross_below_R)
     above_R = torch.where(clipped_in_min_R, in_min_above_R, cross_above_R)
     # The min leaves open the side on which the clipped value would be the larger one.
-    lost_R = torch.where(
+    clipped_R = torch.where(
         clipped_in_min_R,
         torch.where(advantage_R > 0, above_R, below_R),
         below_R | above_R,
-    ) | (log_ratio_R.abs() > LOG_RATIO_LIMIT)
+    )
+    limited_R = log_ratio_R.abs() > LOG_RATIO_LIMIT
     return Terms(
         value_R=value_R,
         log_ratio_R=log_ratio_R.detach(),
         below_R=below_R.float(),
         above_R=above_R.float(),
-        teaches_R=(advantage_R != 0) & ~lost_R,
+        limited_R=limited_R,
+        teaches_R=(advantage_R != 0) & ~clipped_R & ~limited_R,
     )
 
 

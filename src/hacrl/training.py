@@ -19,7 +19,7 @@ from hacrl.runs.advice import Advisor
 from hacrl.runs.folder import RunFolder
 from hacrl.runs.metrics import step_metrics
 from hacrl.tasks import PromptStream, load_prompts
-from hacrl.tasks.fitting import fitting
+from hacrl.tasks.fitting import fitting, prompt_limit
 from hacrl.verify import VerifierPool, make_verifier
 
 __all__ = ["Observer", "Silent", "fitting_prompts", "train"]
@@ -69,18 +69,20 @@ def train(
     fleet = LocalFleet.from_recipe(recipe)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
     run = RunFolder.create(root, recipe, overwrite=overwrite)
+    interrupted = None
     try:
         with finish_phase_on_interrupt(lambda: observer.note("stopping after this phase")) as stop:
-            _run(recipe, fleet, fitting, run, observer, Phases(observer.phase, stop))
-    except Interrupted:
+            try:
+                _run(recipe, fleet, fitting, run, observer, Phases(observer.phase, stop))
+            except Interrupted as error:
+                interrupted = error
         run.add_agents(fleet.save)
-        run.set_state("interrupted")
-        raise
     except BaseException:
         run.set_state("failed")
         raise
-    run.add_agents(fleet.save)
-    run.set_state("finished")
+    run.set_state("interrupted" if interrupted else "finished")
+    if interrupted:
+        raise interrupted
     return run
 
 
@@ -133,7 +135,11 @@ def fitting_prompts(
     Raises:
         UserError: some are too long and the policy is to refuse, or none remain.
     """
-    kept, note = fitting(recipe.task, prompts, fleet.prompt_lengths(prompts))
+    limits = {
+        name: prompt_limit(recipe.task, recipe.sampling.max_new_tokens, positions)
+        for name, positions in fleet.positions().items()
+    }
+    kept, note = fitting(recipe.task, prompts, fleet.prompt_lengths(prompts), limits)
     if note:
         observer.note(note)
     return kept

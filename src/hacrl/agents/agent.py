@@ -88,6 +88,11 @@ class Agent:
             seed=recipe.seed,
         )
 
+    @property
+    def positions(self) -> int | None:
+        """Tokens of prompt and response that the model can address, None if unlimited."""
+        return self._policy.max_tokens
+
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> list[int]:
         """Tokens of each prompt under this agent's own template."""
         return [len(self._encode(prompt)) for prompt in prompts]

@@ -31,6 +31,7 @@ class RowOutcome:
         log_ratio: log of the sequence ratio in nats per token, before the limit.
         below: 1 if the ratio was below the clip interval (at token level: share of tokens).
         above: likewise above.
+        limited: whether a ratio was beyond the limit before exp.
         teaches: whether the row had a gradient.
     """
 
@@ -38,6 +39,7 @@ class RowOutcome:
     log_ratio: float
     below: float
     above: float
+    limited: bool
     teaches: bool
 
 
@@ -146,7 +148,10 @@ class Learner:
             part_loss = -value_R.sum() / len(batch)
             torch.autograd.backward(part_loss)
             loss += part_loss.item()
-            columns = (terms.log_ratio_R, terms.below_R, terms.above_R, terms.teaches_R)
+            columns = (
+                *(terms.log_ratio_R, terms.below_R, terms.above_R),
+                *(terms.limited_R, terms.teaches_R),
+            )
             for i, *row in zip(part, *(column.tolist() for column in columns), strict=True):
                 outcomes[i] = RowOutcome(update, *row)
         return loss, outcomes

@@ -116,7 +116,7 @@ def _source_metrics(
         "inside": _mean(1.0 - r.below - r.above for r in done),
         "below": _mean(r.below for r in done),
         "above": _mean(r.above for r in done),
-        "limited": sum(abs(r.log_ratio) > LOG_RATIO_LIMIT for r in done),
+        "limited": sum(r.limited for r in done),
         "teaching": sum(r.teaches for r in done) / len(indices),
         "tokens_here": _mean(len(lesson.response_ids) for lesson in usable),
         "tokens_at_source": _mean(lesson.rollout.length for lesson in usable),

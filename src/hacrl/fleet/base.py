@@ -19,6 +19,9 @@ class Fleet(Protocol):
     def agents(self) -> tuple[str, ...]:
         """Names, in the order of the recipe."""
 
+    def positions(self) -> Mapping[str, int | None]:
+        """Tokens of prompt and response that each model can address, None if unlimited."""
+
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> Mapping[str, Sequence[int]]:
         """Tokens of each prompt under each agent's own template."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hacrl.agents.agent import Agent
+from hacrl.agents.policy import load_config, load_tokenizer
 from hacrl.agents.reporting import LearnReport
 from hacrl.config.schema import Recipe
 from hacrl.records import Pool, Prompt, Rollout
@@ -26,11 +27,17 @@ class LocalFleet:
         Raises:
             UserError: a model cannot be loaded or used.
         """
+        for name, spec in recipe.agents.items():  # find what is wrong before anything is loaded
+            load_config(name, spec)
+            load_tokenizer(name, spec)
         return cls(Agent.from_recipe(name, recipe) for name in recipe.agents)
 
     @property
     def agents(self) -> tuple[str, ...]:
         return tuple(self._agents)
+
+    def positions(self) -> dict[str, int | None]:
+        return {name: agent.positions for name, agent in self._agents.items()}
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
         return {name: agent.prompt_lengths(prompts) for name, agent in self._agents.items()}

@@ -8,16 +8,30 @@ from hacrl.config.schema import Task
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 
-__all__ = ["fitting"]
+__all__ = ["fitting", "prompt_limit"]
+
+
+def prompt_limit(task: Task, max_new_tokens: int, positions: int | None) -> int:
+    """Longest prompt in tokens that an agent can take: the response must find room as well.
+
+    Args:
+        positions: tokens that the agent's model can address, None if unlimited.
+    """
+    room = task.max_prompt_tokens if positions is None else positions - max_new_tokens
+    return min(task.max_prompt_tokens, room)
 
 
 def fitting(
-    task: Task, prompts: Sequence[Prompt], lengths: Mapping[str, Sequence[int]]
+    task: Task,
+    prompts: Sequence[Prompt],
+    lengths: Mapping[str, Sequence[int]],
+    limits: Mapping[str, int],
 ) -> tuple[list[Prompt], str | None]:
     """Leave out the prompts that are too long for any agent under its own template.
 
     Args:
         lengths: tokens of each prompt, by agent.
+        limits: of `prompt_limit`, by agent.
 
     Returns:
         The prompts that remain, and what was left out in a sentence, None if nothing was.
@@ -25,18 +39,21 @@ def fitting(
     Raises:
         UserError: some are too long and the task says to refuse, or none remain.
     """
-    limit = task.max_prompt_tokens
     kept = [
         prompt
         for i, prompt in enumerate(prompts)
-        if all(own[i] <= limit for own in lengths.values())
+        if all(own[i] <= limits[name] for name, own in lengths.items())
     ]
     if len(kept) == len(prompts):
         return kept, None
-    counts = ", ".join(f"{name} {sum(n > limit for n in own)}" for name, own in lengths.items())
-    message = f"prompts longer than task.max_prompt_tokens={limit}, by agent: {counts}"
+    counts = ", ".join(
+        f"{name} {sum(n > limits[name] for n in own)} (limit {limits[name]})"
+        for name, own in lengths.items()
+    )
+    message = f"prompts too long, by agent: {counts}"
+    remedy = "raise task.max_prompt_tokens, lower sampling.max_new_tokens, or shorten the prompts"
     if not kept:
-        raise UserError(f"{message}; none remain: raise the limit or shorten the prompts")
+        raise UserError(f"{message}; none remain: {remedy}")
     if task.too_long == "refuse":
-        raise UserError(f"{message}; raise the limit, shorten them, or set task.too_long: drop")
+        raise UserError(f"{message}; {remedy}, or set task.too_long: drop")
     return kept, f"{message}; {len(kept)} of {len(prompts)} prompts remain"

@@ -1,0 +1,237 @@
+"""`hacrl check`: what a recipe would run, found out without loading any weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
+
+from hacrl.agents.encoding import encode_prompt
+from hacrl.agents.policy import ModelUnavailable, load_config, load_tokenizer
+from hacrl.config.schema import AgentSpec, Recipe
+from hacrl.errors import UserError
+from hacrl.progress import is_live
+from hacrl.records import Prompt
+from hacrl.tasks import load_prompts
+from hacrl.tasks.fitting import fitting, prompt_limit
+
+__all__ = ["Finding", "Memory", "check", "count_parameters", "examine", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found out about one agent; None where its files are not available here.
+
+    Args:
+        parameters: number of weights, tied ones counted once.
+        positions: tokens of prompt and response that the model can address, None if unlimited.
+        lengths: tokens of each prompt under the agent's own template.
+        warnings: what the user should know.
+    """
+
+    parameters: int | None = None
+    positions: int | None = None
+    lengths: Sequence[int] | None = None
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that an agent holds all the time."""
+
+    weights: int
+    gradients: int
+    adamw: int
+    reference: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.adamw + self.reference
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """An agent that can read prompts, and nothing else."""
+
+    name: str
+    tokenizer: PreTrainedTokenizerBase
+    template_args: Mapping[str, object] = field(default_factory=dict)
+
+
+def check(recipe: Recipe, console: Console) -> None:
+    """Print what the recipe would run, and what stands in its way.
+
+    A hub id that cannot be fetched is a warning, since the recipe may be meant for another machine.
+
+    Raises:
+        UserError: the run would fail.
+    """
+    prompts = load_prompts(recipe.task)
+    findings = {name: examine(name, spec, prompts) for name, spec in recipe.agents.items()}
+    lengths = {name: f.lengths for name, f in findings.items() if f.lengths is not None}
+    limits = {
+        name: prompt_limit(recipe.task, recipe.sampling.max_new_tokens, finding.positions)
+        for name, finding in findings.items()
+    }
+    kept, too_long = fitting(recipe.task, prompts, lengths, limits)
+    warnings = [text for finding in findings.values() for text in finding.warnings]
+    warnings += [too_long] if too_long else []
+
+    console.print(
+        f"recipe {recipe.name}: {recipe.steps} steps of {recipe.prompts_per_step} prompts, "
+        f"method {recipe.method}, seed {recipe.seed}",
+        soft_wrap=True,
+    )
+    for table in (
+        _agents(recipe, findings, console),
+        _work(recipe, len(prompts), len(kept), lengths),
+        _memory(recipe, findings, console),
+    ):
+        console.print()
+        console.print(table)
+    console.print("Activations, logits and the sampler's cache come on top.\n")
+    for text in warnings:
+        console.print(f"warning: {text}", markup=False, soft_wrap=True)
+    console.print(f"ok, with {_plural(len(warnings), 'warning')}" if warnings else "ok")
+
+
+def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt]) -> Finding:
+    """Look at an agent's configuration and tokenizer.
+
+    Raises:
+        UserError: they cannot be used, or the template refuses a prompt.
+    """
+    _check_device(name, spec.device)
+    try:
+        config = load_config(name, spec)
+    except ModelUnavailable as error:
+        return Finding(warnings=[f"model not available here: {error}"])
+    parameters = count_parameters(name, spec, config)
+    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    try:
+        reader = _Reader(name, load_tokenizer(name, spec), spec.template_args)
+    except ModelUnavailable as error:
+        return Finding(parameters, positions, None, [f"tokenizer not available here: {error}"])
+    return Finding(parameters, positions, [len(encode_prompt(reader, p)) for p in prompts])
+
+
+def count_parameters(name: str, spec: AgentSpec, config: PretrainedConfig) -> int:
+    """Number of weights of the model that a configuration describes; it is not loaded.
+
+    Raises:
+        UserError: the configuration makes no model.
+    """
+    try:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(
+                config, trust_remote_code=spec.trust_remote_code
+            )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise UserError(
+            f"agent {name}: the configuration of {spec.model} makes no model "
+            f"({str(error).splitlines()[0]})"
+        ) from error
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def memory(parameters: int, dtype: str, *, reference: bool) -> Memory:
+    """Memory of an agent's weights and of what training them keeps; all have the weights' dtype."""
+    size = parameters * getattr(torch, dtype).itemsize
+    return Memory(weights=size, gradients=size, adamw=2 * size, reference=size * reference)
+
+
+def _check_device(name: str, device: str) -> None:
+    """A device must make sense; it need not be in this machine."""
+    try:
+        torch.device("cpu" if device == "auto" else device)
+    except RuntimeError as error:
+        raise UserError(
+            f"agent {name}: device {device!r} is none that torch knows; write auto, cpu or cuda:0"
+        ) from error
+
+
+def _agents(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -> Table:
+    table = _table(console)
+    table.add_column("agent")
+    table.add_column("model", overflow="fold")
+    table.add_column("parameters", justify="right")
+    for name in ("dtype", "device", "learns from"):
+        table.add_column(name)
+    table.add_column("updates/step", justify="right")
+    for name, spec in recipe.agents.items():
+        parameters = findings[name].parameters
+        table.add_row(
+            name,
+            Text(spec.model if spec.gguf is None else f"{spec.model} ({spec.gguf})"),
+            "?" if parameters is None else _count(parameters),
+            spec.dtype,
+            Text(spec.device),
+            ", ".join(("itself", *recipe.sources(name))),
+            str(recipe.updates_per_step(name)),
+        )
+    return table
+
+
+def _work(recipe: Recipe, prompts: int, kept: int, lengths: Mapping[str, Sequence[int]]) -> Table:
+    """Prompts, rollouts and tokens. Whatever is a limit says so."""
+    own = recipe.prompts_per_step * recipe.group_size
+    step = own * len(recipe.agents)
+    tokens = own * recipe.sampling.max_new_tokens
+    epochs = recipe.steps * recipe.prompts_per_step / kept
+    longest = ", ".join(f"{name} {max(ns)}" for name, ns in lengths.items())
+    table = Table.grid(padding=(0, 2))
+    table.add_row("prompts", f"{prompts:,}, of which {kept:,} are used: {epochs:.2f} epochs")
+    table.add_row("longest", f"{longest or '?'} tokens")
+    table.add_row("rollouts", f"{own:,} a step and agent, {step:,} a step in all")
+    table.add_row(
+        "new tokens",
+        f"at most {tokens:,} a step and agent, {tokens * len(recipe.agents):,} a step in all, "
+        f"{tokens * len(recipe.agents) * recipe.steps:,} in the run",
+    )
+    return table
+
+
+def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -> Table:
+    table = _table(console)
+    table.add_column("memory")
+    for name in ("weights", "gradients", "AdamW", "reference", "total"):
+        table.add_column(name, justify="right")
+    everything = 0
+    for name, spec in recipe.agents.items():
+        parameters = findings[name].parameters
+        if parameters is None:
+            table.add_row(name, *["?"] * 5)
+            continue
+        held = memory(parameters, spec.dtype, reference=recipe.update.kl > 0)
+        everything += held.total
+        sizes = (held.weights, held.gradients, held.adamw, held.reference, held.total)
+        table.add_row(name, *(decimal(size) if size else "-" for size in sizes))
+    if len(recipe.agents) > 1:
+        unknown = any(found.parameters is None for found in findings.values())
+        table.add_row("together", *[""] * 4, f"{'> ' * unknown}{decimal(everything)}")
+    return table
+
+
+def _table(console: Console) -> Table:
+    """Lines on a terminal, columns of text elsewhere."""
+    lines = box.SIMPLE_HEAD if is_live(console) else None
+    return Table(box=lines, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def _count(number: int) -> str:
+    """A number of parameters as people write it, such as 134.5M."""
+    for size, unit in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("s" if number != 1 else "")

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hacrl.config import load_recipe, recipe_from_dict, recipe_to_yaml
+from hacrl.config.methods import METHODS
+from hacrl.errors import UserError
+
+RAW: dict[str, Any] = {
+    "name": "trial",
+    "steps": 2,
+    "prompts_per_step": 4,
+    "agents": {"kim": {"model": "a/b"}, "lee": {"model": "c/d"}},
+    "task": {"source": {"type": "jsonl", "path": "x.jsonl"}, "verifier": {"type": "exact"}},
+}
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """The message of the error, which must be short."""
+    with pytest.raises(UserError) as caught:
+        call()
+    message = str(caught.value)
+    assert len(message.splitlines()) <= 2
+    return message
+
+
+def refused(*overrides: str, **changes: Any) -> str:
+    return refusal(lambda: recipe_from_dict(RAW | changes, overrides))
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "trial.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "nearest"),
+    [
+        ({"step": 3}, "step", "steps"),
+        ({"samplin": {}}, "samplin", "sampling"),
+        ({"sampling": {"groupsize": 3}}, "sampling.groupsize", "group_size"),
+        ({"update": {"minibatches": 3}}, "update.minibatches", "mini_batches"),
+        ({"agents": {"kim": {"modle": "a"}}}, "agents.kim.modle", "model"),
+        (
+            {"task": RAW["task"] | {"verifier": {"type": "math", "last_numbr": True}}},
+            "task.verifier.last_numbr",
+            "last_number",
+        ),
+        (
+            {"task": RAW["task"] | {"source": {"type": "jsonl", "pth": "x", "path": "x"}}},
+            "task.source.pth",
+            "path",
+        ),
+        ({"task": RAW["task"] | {"instructions": "x"}}, "task.instructions", "instruction"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest(
+    changes: dict[str, Any], key: str, nearest: str
+) -> None:
+    assert f"unknown key {key}; did you mean {nearest}?" in refused(**changes)
+
+
+def test_an_unknown_key_like_no_other_lists_those_that_are_known() -> None:
+    assert "known here: alpha, length, level" in refused(ratio={"xyzzy": 1})
+
+
+def test_a_missing_key_is_named() -> None:
+    assert "missing key agents.kim.model" in refused(agents={"kim": {"dtype": "float32"}})
+
+
+def test_a_wrong_value_is_named_with_its_key() -> None:
+    message = refused(sampling={"temperature": 0})
+    assert "sampling.temperature" in message
+    assert "got 0" in message
+
+
+def test_several_problems_are_counted() -> None:
+    assert "(and 1 more)" in refused(step=3, stepss=4)
+
+
+def test_a_long_or_multi_line_value_stays_short() -> None:
+    assert len(refused(steps="word\n" * 1000)) < 400
+    assert len(refused(**{"key\n" * 1000: 1})) < 400
+
+
+def test_a_section_that_is_no_mapping_is_named_as_such() -> None:
+    assert refused(clip=5, method="grpo").startswith("recipe: clip: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ("name: a\nsteps: 1\nname: b\n", 3, "name"),
+        ("agents:\n  kim: {model: a}\n  lee: {model: b}\n  kim: {model: c}\n", 4, "kim"),
+    ],
+)
+def test_a_key_given_twice_is_refused(tmp_path: Path, text: str, line: int, key: str) -> None:
+    message = refusal(lambda: load_recipe(written(tmp_path, text)))
+    assert f"trial.yaml: line {line}: key {key} is given twice" in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "- a\n",
+        "a: [1\n",
+        "? [a, b]\n: 1\n",
+        "&loop name: *loop\n",
+        "name: &loop [*loop]\n",
+        "name: &loop {a: *loop}\n",
+        "name: 2020-13-45\n",
+        "name: 0x_\n",
+        "steps: " + "9" * 5000,
+        "name: " + "[" * 3000,
+        "name: !!python/object:os.system x\n",
+        "name: \x07\n",
+    ],
+)
+def test_a_malformed_file_is_named(tmp_path: Path, text: str) -> None:
+    assert "trial.yaml" in refusal(lambda: load_recipe(written(tmp_path, text)))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    assert "none.yaml" in refusal(lambda: load_recipe(tmp_path / "none.yaml"))
+    assert "cannot be read" in refusal(lambda: load_recipe(tmp_path))
+    (tmp_path / "latin.yaml").write_bytes("name: é".encode("latin-1"))
+    assert "not UTF-8" in refusal(lambda: load_recipe(tmp_path / "latin.yaml"))
+
+
+def test_exponents_without_a_dot_are_numbers(tmp_path: Path) -> None:
+    text = yaml.safe_dump(RAW) + "optimizer: {learning_rate: 1e-4, epsilon: 1E-9}\n"
+    recipe = load_recipe(written(tmp_path, text), ["clip.own_low=2e-4"])
+    assert recipe.optimizer.learning_rate == 1e-4
+    assert recipe.optimizer.epsilon == 1e-9
+    assert recipe.clip.own_low == 2e-4
+
+
+def test_overrides_win() -> None:
+    overrides = ["steps=7", "agents.kim.model=e/f", "sharing={kim: [lee]}", "sampling.group_size=3"]
+    recipe = recipe_from_dict(RAW, overrides)
+    assert recipe.steps == 7
+    assert recipe.agents["kim"].model == "e/f"
+    assert recipe.sharing == {"kim": ["lee"]}
+    assert recipe.group_size == 3
+    assert RAW["steps"] == 2
+
+
+def test_an_override_can_add_an_agent() -> None:
+    assert list(recipe_from_dict(RAW, ["agents.max.model=g/h"]).agents) == ["kim", "lee", "max"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "part"),
+    [
+        (["stesp=3"], "unknown key stesp; did you mean steps?"),
+        (["agents.kim.modle=x"], "unknown key agents.kim.modle; did you mean model?"),
+        (["steps.more=3"], "override steps.more: steps is 2, not a group of keys"),
+        (["steps"], "override 'steps': write it as dotted.key=value"),
+        (["=3"], "write it as dotted.key=value"),
+        (["sampling..x=3"], "write it as dotted.key=value"),
+        (["steps=3", "steps=4"], "override steps: given twice"),
+        (["clip={delta: 0.1}", "clip.delta=0.2"], "override clip: contradicts override clip.delta"),
+        (["steps=[1"], "override 'steps=[1'"),
+        (["clip={delta: 1, delta: 0}"], "key delta is given twice"),
+        (["method=hcapo"], "method: "),
+    ],
+)
+def test_an_override_is_never_lost(overrides: list[str], part: str) -> None:
+    assert part in refused(*overrides)
+
+
+def test_what_a_recipe_says_itself_wins_over_its_method() -> None:
+    recipe = recipe_from_dict(RAW | {"method": "hacpo", "advantage": {"discrepancy": False}})
+    assert not recipe.advantage.discrepancy
+    assert recipe.advantage.capability_aware
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_resolved_recipe_reads_back_the_same(method: str) -> None:
+    recipe = recipe_from_dict(RAW | {"method": method, "sampling": {"temperature": 0.7}})
+    assert recipe_from_dict(yaml.safe_load(recipe_to_yaml(recipe))) == recipe
+
+
+@pytest.mark.parametrize("new", METHODS)
+@pytest.mark.parametrize("old", METHODS)
+def test_a_resolved_recipe_takes_another_method(old: str, new: str) -> None:
+    resolved = yaml.safe_load(recipe_to_yaml(recipe_from_dict(RAW | {"method": old})))
+    assert recipe_from_dict(resolved, [f"method={new}"]) == recipe_from_dict(RAW | {"method": new})
+
+
+def test_a_method_that_the_file_contradicts_must_be_settled() -> None:
+    own = {"method": "hacpo", "clip": {"cross": "none"}}
+    assert "adding clip.cross=…" in refused("method=naive", **own)
+    settled = recipe_from_dict(RAW | own, ["method=naive", "clip.cross=none"])
+    assert settled.method == "naive"
+    assert settled.clip.cross == "none"
+    assert settled.ratio.alpha == 0.0
+
+
+def test_numbers_that_no_method_fixes_survive_a_change_of_method() -> None:
+    recipe = recipe_from_dict(RAW | {"clip": {"delta": 0.4}}, ["method=gspo"])
+    assert recipe.clip.delta == 0.4
+
+
+KEYS = [
+    *("name", "steps", "method", "sharing", "agents", "agents.kim", "agents.kim.model"),
+    *("agents.kim.template_args", "agents.kim.stop", "task", "task.source", "task.source.type"),
+    *("task.source.config", "task.verifier", "task.verifier.type", "sampling", "clip.own_low"),
+    *("optimizer.betas", "ratio", "capability.metric", "threads"),
+]
+WORDS = st.sampled_from(["type", "jsonl", "reasoning_gym", "math", "kim", "lee", "model", "nobody"])
+GARBAGE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates() | WORDS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text() | WORDS | st.integers() | st.none(), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+def recipe_or_short_refusal(raw: dict[str, Any], overrides: list[str]) -> None:
+    message = ""
+    try:
+        recipe_from_dict(raw, overrides)
+    except UserError as error:
+        message = str(error)
+    assert len(message.splitlines()) <= 2
+
+
+@given(st.sampled_from(KEYS), GARBAGE)
+def test_garbage_in_a_recipe_is_refused_briefly(key: str, value: object) -> None:
+    raw = copy.deepcopy(RAW)
+    *parents, last = key.split(".")
+    node = raw
+    for parent in parents:
+        node = node.setdefault(parent, {})
+    node[last] = value
+    recipe_or_short_refusal(raw, [])
+    recipe_or_short_refusal(raw, ["method=naive", "agents.kim.device=cpu"])
+
+
+@given(st.dictionaries(st.text() | st.integers(), GARBAGE))
+def test_a_garbage_recipe_is_refused_briefly(raw: dict[Any, Any]) -> None:
+    recipe_or_short_refusal(raw, [])
+
+
+@given(st.sampled_from(KEYS), st.text() | GARBAGE.map(str))
+def test_a_garbage_override_is_refused_briefly(key: str, text: str) -> None:
+    recipe_or_short_refusal(RAW, [f"{key}={text}"])
+    recipe_or_short_refusal(RAW, [text])

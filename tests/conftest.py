@@ -1,0 +1,122 @@
+"""Two tiny random models of different families, problems, and a recipe that puts them together."""
+
+from __future__ import annotations
+
+import os
+
+# Read when the libraries are imported: no test needs the network, or progress bars.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+
+import copy
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+SYMBOLS = "01+="
+"""Few, so that a random model now and then answers right."""
+
+
+def _tokenizer(end: str, merges: list[tuple[str, str]]) -> PreTrainedTokenizerFast:
+    tokens = ["<pad>", end, *SYMBOLS, *(left + right for left, right in merges)]
+    model = models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges)
+    tokenizer = Tokenizer(model)
+    tokenizer.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=end,
+        pad_token="<pad>",
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _save(folder: Path, family: tuple[Any, Any], tokenizer: PreTrainedTokenizerFast) -> Path:
+    config_class, model_class = family
+    config = config_class(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        max_position_embeddings=128,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        model = model_class(config)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def qwen_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Qwen3 architecture, a token per character."""
+    folder = tmp_path_factory.mktemp("models") / "qwen"
+    return _save(folder, (Qwen3Config, Qwen3ForCausalLM), _tokenizer("</q>", []))
+
+
+@pytest.fixture(scope="session")
+def llama_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Llama architecture, BPE with merges."""
+    folder = tmp_path_factory.mktemp("models") / "llama"
+    tokenizer = _tokenizer("</l>", [("0", "+"), ("1", "+")])
+    return _save(folder, (LlamaConfig, LlamaForCausalLM), tokenizer)
+
+
+@pytest.fixture(scope="session")
+def problems_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Chains of bits joined by +, whose answer is 1 if any is 1: `question`, `answer`."""
+    path = tmp_path_factory.mktemp("problems") / "problems.jsonl"
+    chains = [bits for n in (2, 3, 4) for bits in itertools.product("01", repeat=n)]
+    path.write_text(
+        "".join(
+            json.dumps({"question": "+".join(bits) + "=", "answer": max(bits)}) + "\n"
+            for bits in chains
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def tiny_recipe(
+    qwen_folder: Path, llama_folder: Path, problems_file: Path
+) -> Callable[..., dict[str, Any]]:
+    """Makes the nested mapping of a recipe that runs in seconds; arguments replace top keys."""
+
+    base: dict[str, Any] = {
+        "name": "tiny",
+        "steps": 3,
+        "prompts_per_step": 8,
+        "threads": 1,
+        "agents": {"kim": {"model": str(qwen_folder)}, "lee": {"model": str(llama_folder)}},
+        "task": {
+            "source": {"type": "jsonl", "path": str(problems_file)},
+            "verifier": {"type": "exact", "marker": None},
+        },
+        "sampling": {"group_size": 8, "max_new_tokens": 4},
+        "optimizer": {"learning_rate": 1e-3},
+    }
+
+    def make(**changes: Any) -> dict[str, Any]:
+        return copy.deepcopy(base | changes)
+
+    return make

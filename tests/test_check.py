@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from transformers import AutoModelForCausalLM
+
+from hacrl.check import check, count_parameters, memory
+from hacrl.config import recipe_from_dict
+from hacrl.config.schema import Task
+from hacrl.errors import UserError
+from hacrl.records import Prompt
+from hacrl.tasks.fitting import fitting
+
+Make = Callable[..., dict[str, Any]]
+
+
+def checked(raw: dict[str, Any], *overrides: str) -> str:
+    console = Console(file=io.StringIO(), width=300)
+    check(recipe_from_dict(raw, overrides), console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def refused(raw: dict[str, Any], *overrides: str) -> str:
+    with pytest.raises(UserError) as caught:
+        checked(raw, *overrides)
+    assert len(str(caught.value).splitlines()) <= 2
+    return str(caught.value)
+
+
+def line(text: str, start: str) -> str:
+    return next(found for found in text.splitlines() if found.startswith(start))
+
+
+def test_parameters_are_counted_without_loading_them(qwen_folder: Path, tiny_recipe: Make) -> None:
+    model = AutoModelForCausalLM.from_pretrained(qwen_folder)
+    spec = recipe_from_dict(tiny_recipe()).agents["kim"]
+    assert model.config.tie_word_embeddings
+    assert count_parameters("kim", spec, model.config) == model.num_parameters()
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
+def test_memory_is_of_the_weights_dtype(dtype: str, size: int) -> None:
+    held = memory(1000, dtype, reference=False)
+    assert (held.weights, held.gradients, held.adamw) == (1000 * size, 1000 * size, 2000 * size)
+    assert held.total == 4000 * size
+    assert memory(1000, dtype, reference=True).total == 5000 * size
+
+
+def test_it_says_what_would_run(tiny_recipe: Make) -> None:
+    text = checked(tiny_recipe(), "update.mini_batches=2", "sharing={lee: [kim]}")
+    assert "recipe tiny: 3 steps of 8 prompts, method hacpo, seed 0" in text
+    assert line(text, "kim").split()[-2:] == ["itself", "2"]
+    assert line(text, "lee").split()[-3:] == ["itself,", "kim", "4"]
+    assert "28, of which 28 are used: 0.86 epochs" in line(text, "prompts")
+    assert "kim 8, lee 5 tokens" in line(text, "longest")
+    assert "64 a step and agent, 128 a step in all" in line(text, "rollouts")
+    tokens = line(text, "new tokens")
+    assert "256 a step and agent, 512 a step in all, 1,536 in the run" in tokens
+    assert text.splitlines()[-1] == "ok"
+
+
+def test_a_reference_copy_is_counted(tiny_recipe: Make) -> None:
+    memory_of = [checked(tiny_recipe(), f"update.kl={kl}").split("memory")[1] for kl in (0, 0.1)]
+    assert line(memory_of[0], "kim").split()[-3] == "-"
+    assert line(memory_of[1], "kim").split()[-3:-1] != ["-", "-"]
+
+
+def test_prompts_that_are_too_long_are_counted_by_agent(tiny_recipe: Make) -> None:
+    text = checked(tiny_recipe(), "task.max_prompt_tokens=5")
+    assert "28, of which 4 are used" in line(text, "prompts")
+    assert "kim 24 (limit 5), lee 0 (limit 5)" in line(text, "warning:")
+    message = refused(tiny_recipe(), "task.max_prompt_tokens=5", "task.too_long=refuse")
+    assert "by agent: kim 24 (limit 5), lee 0 (limit 5)" in message
+    assert "none remain" in refused(tiny_recipe(), "task.max_prompt_tokens=2")
+
+
+def test_a_hub_model_that_is_not_here_is_a_warning(tiny_recipe: Make) -> None:
+    text = checked(tiny_recipe(), "agents.lee.model=somebody/some-model")
+    assert line(text, "lee").split()[1:3] == ["somebody/some-model", "?"]
+    assert "warning: model not available here: agent lee: model somebody/some-model" in text
+    assert " > " in line(text, "together")
+    assert text.splitlines()[-1] == "ok, with 1 warning"
+
+
+def test_the_response_must_find_room_in_the_positions_of_the_model(tiny_recipe: Make) -> None:
+    text = checked(tiny_recipe(), "sampling.max_new_tokens=123")
+    assert "kim 24 (limit 5), lee 0 (limit 5); 4 of 28 prompts remain" in line(text, "warning:")
+    assert "none remain" in refused(tiny_recipe(), "sampling.max_new_tokens=128")
+
+
+def test_a_model_that_is_no_causal_language_model_is_refused(
+    tiny_recipe: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "vit"}))
+    message = refused(tiny_recipe(), f"agents.lee.model={tmp_path}")
+    assert message.startswith(f"agent lee: model {tmp_path} is a vit, not a causal language model")
+
+
+@pytest.mark.parametrize(
+    ("override", "part"),
+    [
+        ("agents.lee.model=./none", "agent lee: model folder ./none does not exist"),
+        ("agents.lee.device=gpu", "agent lee: device 'gpu' is none that torch knows"),
+        ("agents.lee.stop=[<|im_end|>]", "agent lee: stop token '<|im_end|>' is not in its"),
+        ("agents.lee.chat_template=none.jinja", "agent lee: chat_template none.jinja"),
+        ("agents.lee.template_args={a: 1}", "agent lee: template_args given, but it has no chat"),
+        ("task.source.path=none.jsonl", "none.jsonl: there is no such file"),
+        ("task.source.answer=gold", "line 1: no field 'gold'; the fields are: question, answer"),
+    ],
+)
+def test_bad_input_is_named(tiny_recipe: Make, override: str, part: str) -> None:
+    assert part in refused(tiny_recipe(), override)
+
+
+def test_an_empty_folder_is_no_model(tiny_recipe: Make, tmp_path: Path) -> None:
+    assert f"agent kim: model {tmp_path}" in refused(tiny_recipe(), f"agents.kim.model={tmp_path}")
+
+
+def test_a_broken_template_is_named(tiny_recipe: Make, tmp_path: Path) -> None:
+    template = tmp_path / "broken.jinja"
+    template.write_text("{% for %}")
+    override = f"agents.kim.chat_template={template}"
+    assert "agent kim: its chat template" in refused(tiny_recipe(), override)
+    assert "agent kim: its chat template is broken" in refused(
+        tiny_recipe(), override, "agents.kim.template_args={a: 1}"
+    )
+
+
+def task(**changes: Any) -> Task:
+    source = {"type": "jsonl", "path": "x"}
+    return Task.model_validate(
+        {"source": source, "verifier": {"type": "exact"}, "max_prompt_tokens": 3} | changes
+    )
+
+
+LIMITS = {"kim": 3, "lee": 3}
+PROMPTS = [Prompt(id=str(i), task="t", text="", gold="") for i in range(3)]
+
+
+def test_a_prompt_must_fit_every_agent() -> None:
+    kept, note = fitting(task(), PROMPTS, {"kim": [3, 4, 1], "lee": [1, 9, 9]}, LIMITS)
+    assert kept == PROMPTS[:1]
+    assert note is not None
+    assert "by agent: kim 1 (limit 3), lee 2 (limit 3); 1 of 3 prompts remain" in note
+
+
+def test_nothing_is_said_where_all_fit() -> None:
+    assert fitting(task(), PROMPTS, {"kim": [1, 2, 3]}, LIMITS) == (PROMPTS, None)
+
+
+def test_too_long_prompts_can_be_refused() -> None:
+    with pytest.raises(UserError, match=r"by agent: kim 1 \(limit 3\);"):
+        fitting(task(too_long="refuse"), PROMPTS, {"kim": [1, 2, 4]}, LIMITS)
