@@ -1,0 +1,1 @@
+"""The embedded demo: two tiny language models and the arithmetic task they learn together."""
