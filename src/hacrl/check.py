@@ -14,7 +14,7 @@ from rich.text import Text
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
 
 from hacrl.agents.encoding import encode_prompt
-from hacrl.agents.policy import ModelUnavailable, load_config, load_tokenizer
+from hacrl.agents.loading import ModelUnavailable, load_config, load_tokenizer
 from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.errors import UserError
 from hacrl.progress import is_live

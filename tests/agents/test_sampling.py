@@ -9,8 +9,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
+from hacrl.agents.loading import load_policy
 from hacrl.agents.logprobs import pad, response_logprobs
-from hacrl.agents.policy import Policy, load_policy, save_policy
+from hacrl.agents.policy import Policy, save_policy
 from hacrl.agents.sampling import Sample, sample
 from hacrl.config import AgentSpec
 

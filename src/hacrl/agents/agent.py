@@ -13,7 +13,8 @@ from hacrl.advantages import advantages
 from hacrl.agents.encoding import decode_response, encode_prompt
 from hacrl.agents.learner import Learner
 from hacrl.agents.lessons import make_lessons
-from hacrl.agents.policy import Policy, load_policy, save_policy
+from hacrl.agents.loading import load_policy
+from hacrl.agents.policy import Policy, save_policy
 from hacrl.agents.reporting import LearnReport, make_report
 from hacrl.agents.sampling import sample
 from hacrl.config.schema import Advantage, Recipe, Sampling

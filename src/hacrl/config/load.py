@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from hacrl.config.explain import explain
 from hacrl.config.methods import METHODS
 from hacrl.config.schema import Recipe
+from hacrl.config.text import parse_yaml, short
 from hacrl.errors import UserError
 
 __all__ = ["load_recipe", "recipe_from_dict", "recipe_to_yaml"]
 
 _MISSING = object()
-_LONGEST = 160
-"""Characters of a value that a message repeats."""
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -36,7 +34,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         raise UserError(f"recipe {path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise UserError(f"recipe {path}: is not UTF-8 text ({error.reason})") from error
-    raw = _parse(text, f"recipe {path}")
+    raw = parse_yaml(text, f"recipe {path}")
     if not isinstance(raw, dict):
         raise UserError(f"recipe {path}: must be a mapping of keys, such as `steps: 60`")
     return recipe_from_dict(raw, overrides, origin=f"recipe {path}")
@@ -63,7 +61,7 @@ def recipe_from_dict(
     try:
         return Recipe.model_validate(tree)
     except ValidationError as error:
-        raise UserError(f"{origin}: {_explain(error)}") from error
+        raise UserError(f"{origin}: {explain(error)}") from error
 
 
 def recipe_to_yaml(recipe: Recipe) -> str:
@@ -77,10 +75,10 @@ def _parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         key, equals, value = item.partition("=")
         key = key.strip()
         if not equals or not all(key.split(".")):
-            raise UserError(f"override {_short(repr(item))}: write it as dotted.key=value")
+            raise UserError(f"override {short(repr(item))}: write it as dotted.key=value")
         if key in changes:
             raise UserError(f"override {key}: given twice; keep one")
-        changes[key] = _parse(value, f"override {_short(repr(item))}")
+        changes[key] = parse_yaml(value, f"override {short(repr(item))}")
     for key in changes:
         for other in changes:
             if other.startswith(key + "."):
@@ -104,7 +102,7 @@ def _switch_method(tree: dict[str, Any], changes: Mapping[str, Any], origin: str
         if present is not _MISSING and present != value and key not in changes:
             raise UserError(
                 f"override method={new}: it means {key}={value}, but {origin} says "
-                f"{_short(repr(present))}; say which by adding {key}=…"
+                f"{short(repr(present))}; say which by adding {key}=…"
             )
 
 
@@ -136,7 +134,7 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
             child = node[part] = {}
         if not isinstance(child, dict):
             raise UserError(
-                f"override {key}: {'.'.join(parents[: i + 1])} is {_short(repr(child))}, "
+                f"override {key}: {'.'.join(parents[: i + 1])} is {short(repr(child))}, "
                 "not a group of keys"
             )
         node = child
@@ -153,109 +151,3 @@ def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copy(child) for key, child in value.items()}
     return value
-
-
-def _explain(error: ValidationError) -> str:
-    """The first problem in one line, with the nearest known key for an unknown one."""
-    errors = error.errors(include_url=False)
-    # A misspelt key also leaves the right one missing, so an unknown key is the better news. Of a
-    # union's errors, the deepest belongs to the member that was meant.
-    first = max(errors, key=lambda e: (e["type"] == "extra_forbidden", len(e["loc"])))
-    more = error.error_count() - 1
-    path = [str(part) for part in first["loc"] if part != "[key]"]
-    key = _short(".".join(_without_tags(path)))
-    if first["type"] == "extra_forbidden":
-        message = f"unknown key {key}{_nearest(path)}"
-    elif first["type"] == "missing":
-        message = f"missing key {key}"
-    elif first["type"] == "value_error":
-        detail = str(first["ctx"]["error"])
-        message = f"{key}: {detail}" if key else detail
-    else:
-        wanted = first["msg"][0].lower() + first["msg"][1:]
-        message = f"{key}: {wanted}, got {_short(repr(first['input']))}"
-    return message + (f" (and {more} more)" if more else "")
-
-
-def _without_tags(path: Sequence[str]) -> list[str]:
-    """Drop what pydantic adds to a location: the tag of the chosen member of a union."""
-    tags = {"jsonl", "reasoning_gym", "math", "exact", "literal['everyone','nobody']"}
-    return [part for part in path if part not in tags and not part.startswith("dict[")]
-
-
-def _nearest(path: Sequence[str]) -> str:
-    known = _fields_at(Recipe, path[:-1])
-    close = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]}?"
-    return f"; known here: {', '.join(sorted(known))}" if known else ""
-
-
-def _fields_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """Names of the keys that are known at a location of pydantic's error."""
-    if not path:
-        return list(model.model_fields)
-    field = model.model_fields.get(path[0])
-    if field is None:
-        return []
-    models = _models_in(field.annotation)
-    rest = path[1:]
-    if len(models) > 1 and rest:  # a tagged union: the location names the member
-        models = [m for m in models if m.model_fields["type"].default == rest[0]]
-        rest = rest[1:]
-    elif models and rest and rest[0] not in models[0].model_fields:  # a mapping: skip its key
-        rest = rest[1:]
-    return _fields_at(models[0], rest) if models else []
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models_in(part)]
-
-
-def _parse(text: str, place: str) -> Any:
-    """The value of a YAML text. `place` begins the error message."""
-    try:
-        return yaml.load(text, Loader=_UniqueKeyLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise UserError(f"{place}: {line}{_short(error.problem or str(error))}") from error
-    # The library passes on what Python says of an impossible date or number.
-    except (yaml.YAMLError, ValueError) as error:
-        raise UserError(f"{place}: {_short(str(error))}") from error
-    except RecursionError as error:
-        raise UserError(f"{place}: is nested too deeply") from error
-
-
-def _short(text: str) -> str:
-    """A text from outside as part of a message: one line, not too long."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML that refuses a key given twice and reads 1e-4 as a number."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _refused("a key must be a plain word", key)
-            if key.value in seen:
-                raise _refused(f"key {key.value} is given twice", key)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-# YAML 1.1 wants a dot in a float; people write 1e-4.
-_UniqueKeyLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
-)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hacrl.agents.agent import Agent
-from hacrl.agents.policy import load_config, load_tokenizer
+from hacrl.agents.loading import load_config, load_tokenizer
 from hacrl.agents.reporting import LearnReport
 from hacrl.config.schema import Recipe
 from hacrl.records import Pool, Prompt, Rollout

@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
 
-from hacrl.agents.policy import Policy, load_policy, save_policy
+from hacrl.agents.loading import load_policy
+from hacrl.agents.policy import Policy, save_policy
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError
 

@@ -1,0 +1,229 @@
+"""Loading one agent's model and tokenizer from Hugging Face formats."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import jinja2.meta
+import torch
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    GgufConfig,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from hacrl.agents.policy import Policy
+from hacrl.config.schema import AgentSpec
+from hacrl.errors import UserError
+from hacrl.paths import BUNDLED, resolve
+
+__all__ = ["ModelUnavailable", "load_config", "load_policy", "load_tokenizer"]
+
+_TRAINING_TAG = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
+"""A tag of Hugging Face's own that plain Jinja does not know."""
+
+
+class ModelUnavailable(UserError):  # noqa: N818 - may be no error at all
+    """A hub id that could not be fetched. It may well exist, and be there on another machine."""
+
+
+def load_config(name: str, spec: AgentSpec) -> PretrainedConfig:
+    """The model's configuration, without its weights.
+
+    Raises:
+        ModelUnavailable: a hub id that cannot be fetched.
+        UserError: not found, or not a causal language model.
+    """
+    location = _location(name, spec)
+    try:
+        config: PretrainedConfig = AutoConfig.from_pretrained(
+            location,
+            revision=spec.revision,
+            trust_remote_code=spec.trust_remote_code,
+            **({"gguf_file": spec.gguf} if spec.gguf else {}),
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise _cannot_load(name, spec, "model", error) from error
+    remote = getattr(config, "auto_map", None) or {}
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in remote:
+        raise UserError(
+            f"agent {name}: model {spec.model} is a {config.model_type}, not a causal language "
+            "model; choose one that AutoModelForCausalLM loads"
+        )
+    for key, value in config.to_dict().items():  # no dropout in a policy's forward pass
+        if ("dropout" in key or key.endswith("pdrop")) and isinstance(value, float):
+            setattr(config, key, 0.0)
+    return config
+
+
+def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
+    """The agent's tokenizer, with the recipe's chat template if there is one.
+
+    Raises:
+        ModelUnavailable: a hub id that cannot be fetched.
+        UserError: not found, an unknown stop token, a missing or broken template, or a template
+            argument that the template does not know.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            _location(name, spec),
+            revision=spec.revision,
+            trust_remote_code=spec.trust_remote_code,
+            **({"gguf_file": spec.gguf} if spec.gguf else {}),
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise _cannot_load(name, spec, "tokenizer of", error) from error
+    if spec.chat_template is not None:
+        path = resolve(spec.chat_template)
+        if not path.is_file():
+            raise UserError(f"agent {name}: chat_template {spec.chat_template} is not a file")
+        tokenizer.chat_template = path.read_text(encoding="utf-8")
+    _check_template_args(name, spec, tokenizer.chat_template)
+    known = tokenizer.get_vocab()
+    for token in spec.stop:
+        if token not in known:
+            raise UserError(f"agent {name}: stop token {token!r} is not in its vocabulary")
+    return tokenizer
+
+
+def load_policy(name: str, spec: AgentSpec) -> Policy:
+    """Load model and tokenizer.
+
+    Raises:
+        UserError: anything about the model that the recipe's author can mend.
+    """
+    config = load_config(name, spec)
+    tokenizer = load_tokenizer(name, spec)
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            _location(name, spec),
+            config=config,
+            output_loading_info=True,
+            revision=spec.revision,
+            trust_remote_code=spec.trust_remote_code,
+            dtype=getattr(torch, spec.dtype),
+            **(
+                {"gguf_file": spec.gguf, "quantization_config": GgufConfig(dequantize=True)}
+                if spec.gguf
+                else {}
+            ),
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        raise UserError(
+            f"agent {name}: weights of {spec.model} cannot be loaded ({_first_line(error)})"
+        ) from error
+    model, loading = loaded
+    if missing := sorted(loading["missing_keys"]):  # they would be random
+        raise UserError(
+            f"agent {name}: weights of {spec.model} are incomplete, {len(missing)} tensors such "
+            f"as {missing[0]} are missing"
+        )
+    model.to(_device(name, spec.device)).eval()
+    original = copy.deepcopy(model.generation_config)
+    stop_ids = _stop_ids(name, spec, tokenizer, original)
+    model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
+    policy = Policy(name, model, tokenizer, stop_ids, dict(spec.template_args), original)
+    _check_logits(policy)
+    return policy
+
+
+def _location(name: str, spec: AgentSpec) -> str:
+    path = resolve(spec.model)
+    if path.is_dir():
+        if spec.gguf and not (path / spec.gguf).is_file():
+            raise UserError(f"agent {name}: gguf file {spec.gguf} is not in {spec.model}")
+        return str(path)
+    if spec.model.startswith((".", "/", "~", BUNDLED)) or spec.model.count("/") > 1:
+        raise UserError(f"agent {name}: model folder {spec.model} does not exist")
+    return spec.model
+
+
+def _cannot_load(name: str, spec: AgentSpec, part: str, error: Exception) -> UserError:
+    """What to say when the library fails. Only a hub id that is not fetched is unavailable."""
+    if isinstance(error, OSError) and not resolve(spec.model).is_dir():
+        return ModelUnavailable(
+            f"agent {name}: {part} {spec.model} is no local folder and cannot be fetched from the "
+            f"hub ({_first_line(error)})"
+        )
+    return UserError(
+        f"agent {name}: {part} {spec.model} cannot be loaded ({_first_line(error)}); "
+        "name a Hugging Face hub id or a folder with a config.json"
+    )
+
+
+def _device(name: str, wanted: str) -> torch.device:
+    if wanted == "auto":
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        return accelerator or torch.device("cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(
+            f"agent {name}: device {wanted} is not available here ({_first_line(error)})"
+        ) from error
+    return device
+
+
+def _stop_ids(
+    name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig
+) -> tuple[int, ...]:
+    """The tokenizer's end token first, then those of the generation config, then the recipe's."""
+    declared = generation.eos_token_id
+    ids = [tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])]
+    known = tokenizer.get_vocab()
+    ids += [known[token] for token in spec.stop]
+    unique = tuple(dict.fromkeys(int(i) for i in ids if i is not None))
+    if not unique:
+        raise UserError(
+            f"agent {name}: {spec.model} declares no end token; name one with agents.{name}.stop"
+        )
+    return unique
+
+
+def _check_template_args(name: str, spec: AgentSpec, template: object) -> None:
+    if not spec.template_args:
+        return
+    if not isinstance(template, str):
+        raise UserError(f"agent {name}: template_args given, but it has no chat template")
+    syntax = jinja2.Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"])
+    try:
+        parsed = syntax.parse(_TRAINING_TAG.sub("", template))
+    except jinja2.TemplateSyntaxError as error:
+        raise UserError(f"agent {name}: its chat template is broken ({error})") from error
+    known = jinja2.meta.find_undeclared_variables(parsed)
+    for key in spec.template_args:
+        if key not in known:
+            raise UserError(
+                f"agent {name}: its chat template has no argument {key}; it knows "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+
+
+@torch.no_grad()
+def _check_logits(policy: Policy) -> None:
+    """Refuse a model whose logits are not what `Policy.logits` makes of the hidden states."""
+    ids = torch.tensor(
+        [[i % policy.model.config.get_text_config().vocab_size for i in range(1, 7)]]
+    )
+    ids = ids.to(policy.device)
+    mask = torch.ones_like(ids)
+    ours = policy.logits(policy.hidden_states(ids, mask))
+    theirs = policy.model(input_ids=ids, attention_mask=mask, use_cache=False).logits.float()
+    if not torch.allclose(ours, theirs, rtol=1e-2, atol=1e-2):
+        raise UserError(
+            f"agent {policy.name}: {type(policy.model).__name__} changes its logits after the "
+            "output layer in a way that is not supported; choose another architecture"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
