@@ -20,7 +20,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 real: $(READY)
-	$(BIN)/python scripts/prepare_real_models.py --out models
+	$(BIN)/python -m scripts.real_models --out models
 	$(BIN)/hacrl train real --overwrite
 
 format: $(READY)
