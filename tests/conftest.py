@@ -108,9 +108,11 @@ def tiny_recipe(
         "prompts_per_step": 8,
         "threads": 1,
         "agents": {"kim": {"model": str(qwen_folder)}, "lee": {"model": str(llama_folder)}},
-        "task": {
-            "source": {"type": "jsonl", "path": str(problems_file)},
-            "verifier": {"type": "exact", "marker": None},
+        "tasks": {
+            "bits": {
+                "source": {"type": "jsonl", "path": str(problems_file)},
+                "verifier": {"type": "exact", "marker": None},
+            }
         },
         "sampling": {"group_size": 8, "max_new_tokens": 4},
         "optimizer": {"learning_rate": 1e-3},

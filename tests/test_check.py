@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from hacrl.check import check, count_parameters, memory
 from hacrl.config import recipe_from_dict
-from hacrl.config.schema import Task
+from hacrl.config.schema import Prompts
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 from hacrl.tasks.fitting import fitting
@@ -72,12 +72,12 @@ def test_a_reference_copy_is_counted(tiny_recipe: Make) -> None:
 
 
 def test_prompts_that_are_too_long_are_counted_by_agent(tiny_recipe: Make) -> None:
-    text = checked(tiny_recipe(), "task.max_prompt_tokens=5")
+    text = checked(tiny_recipe(), "prompts.max_tokens=5")
     assert "28, of which 4 are used" in line(text, "prompts")
     assert "kim 24 (limit 5), lee 0 (limit 5)" in line(text, "warning:")
-    message = refused(tiny_recipe(), "task.max_prompt_tokens=5", "task.too_long=refuse")
+    message = refused(tiny_recipe(), "prompts.max_tokens=5", "prompts.too_long=refuse")
     assert "by agent: kim 24 (limit 5), lee 0 (limit 5)" in message
-    assert "none remain" in refused(tiny_recipe(), "task.max_prompt_tokens=2")
+    assert "none remain" in refused(tiny_recipe(), "prompts.max_tokens=2")
 
 
 def test_a_hub_model_that_is_not_here_is_a_warning(tiny_recipe: Make) -> None:
@@ -110,8 +110,11 @@ def test_a_model_that_is_no_causal_language_model_is_refused(
         ("agents.lee.stop=[<|im_end|>]", "agent lee: stop token '<|im_end|>' is not in its"),
         ("agents.lee.chat_template=none.jinja", "agent lee: chat_template none.jinja"),
         ("agents.lee.template_args={a: 1}", "agent lee: template_args given, but it has no chat"),
-        ("task.source.path=none.jsonl", "none.jsonl: there is no such file"),
-        ("task.source.answer=gold", "line 1: no field 'gold'; the fields are: question, answer"),
+        ("tasks.bits.source.path=none.jsonl", "none.jsonl: there is no such file"),
+        (
+            "tasks.bits.source.answer=gold",
+            "no field 'gold'; the fields are: question, answer",
+        ),
     ],
 )
 def test_bad_input_is_named(tiny_recipe: Make, override: str, part: str) -> None:
@@ -132,28 +135,21 @@ def test_a_broken_template_is_named(tiny_recipe: Make, tmp_path: Path) -> None:
     )
 
 
-def task(**changes: Any) -> Task:
-    source = {"type": "jsonl", "path": "x"}
-    return Task.model_validate(
-        {"source": source, "verifier": {"type": "exact"}, "max_prompt_tokens": 3} | changes
-    )
-
-
 LIMITS = {"kim": 3, "lee": 3}
 PROMPTS = [Prompt(id=str(i), task="t", text="", gold="") for i in range(3)]
 
 
 def test_a_prompt_must_fit_every_agent() -> None:
-    kept, note = fitting(task(), PROMPTS, {"kim": [3, 4, 1], "lee": [1, 9, 9]}, LIMITS)
+    kept, note = fitting(Prompts(), PROMPTS, {"kim": [3, 4, 1], "lee": [1, 9, 9]}, LIMITS)
     assert kept == PROMPTS[:1]
     assert note is not None
     assert "by agent: kim 1 (limit 3), lee 2 (limit 3); 1 of 3 prompts remain" in note
 
 
 def test_nothing_is_said_where_all_fit() -> None:
-    assert fitting(task(), PROMPTS, {"kim": [1, 2, 3]}, LIMITS) == (PROMPTS, None)
+    assert fitting(Prompts(), PROMPTS, {"kim": [1, 2, 3]}, LIMITS) == (PROMPTS, None)
 
 
 def test_too_long_prompts_can_be_refused() -> None:
     with pytest.raises(UserError, match=r"by agent: kim 1 \(limit 3\);"):
-        fitting(task(too_long="refuse"), PROMPTS, {"kim": [1, 2, 4]}, LIMITS)
+        fitting(Prompts(too_long="refuse"), PROMPTS, {"kim": [1, 2, 4]}, LIMITS)

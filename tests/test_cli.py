@@ -161,13 +161,13 @@ def test_check_prints_plain_text(recipe_file: Write) -> None:
     [
         ("stesp=3", "unknown key stesp; did you mean steps?"),
         ("steps=none", "steps: "),
-        ("task.source.path=none.jsonl", "none.jsonl: there is no such file"),
-        ("task.source.answer=gold", "problems.jsonl, line 1: no field 'gold'"),
+        ("tasks.bits.source.path=none.jsonl", "none.jsonl: there is no such file"),
+        ("tasks.bits.source.answer=gold", "problems.jsonl, line 1: no field 'gold'"),
         ("sharing={kim:[tom]}", "sharing: tom is not an agent"),
         ("agents.lee.model=./none", "agent lee: model folder ./none does not exist"),
         ("agents.lee.stop=[<end>]", "agent lee: stop token '<end>'"),
-        ("task.max_prompt_tokens=1", "by agent: kim 28 (limit 1), lee 28 (limit 1)"),
-        ("task.verifier.wrong=-1", "task.verifier.wrong: capability.metric"),
+        ("prompts.max_tokens=1", "by agent: kim 28 (limit 1), lee 28 (limit 1)"),
+        ("tasks.bits.verifier.wrong=-1", "tasks.bits.verifier.wrong: capability.metric"),
         ("sampling.group_size=1 sharing=nobody", "sampling.group_size: agent kim"),
         ("method=grpo sharing=everyone", "ratio.level: token-level ratios"),
     ],
@@ -188,7 +188,7 @@ def test_two_agents_of_the_same_name_are_refused(tmp_path: Path) -> None:
 
 def test_an_empty_data_file_is_refused(recipe_file: Write, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
-    message = refused("check", recipe_file(), f"task.source.path={tmp_path / 'empty.jsonl'}")
+    message = refused("check", recipe_file(), f"tasks.bits.source.path={tmp_path / 'empty.jsonl'}")
     assert "the source has no problems" in message
 
 

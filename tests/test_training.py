@@ -231,7 +231,7 @@ def test_unscored_responses_are_left_out_and_counted(
     tiny_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "hacrl.training.make_verifier", lambda spec, task: _Unreliable(None, 1.0, 0.0)
+        "hacrl.training.make_verifiers", lambda tasks: {"bits": _Unreliable(None, 1.0, 0.0)}
     )
     notes = Notes()
     folder = train(recipe_from_dict(tiny_recipe(**WIDE)), tmp_path, notes)
@@ -248,7 +248,7 @@ def test_prompts_too_long_for_one_agent_are_dropped_for_all_with_counts(
     tiny_recipe: MakeRecipe, tmp_path: Path
 ) -> None:
     raw = tiny_recipe(steps=1)
-    raw["task"]["max_prompt_tokens"] = 6  # lee merges "0+", so it needs fewer tokens than kim
+    raw["prompts"] = {"max_tokens": 6}  # lee merges "0+", so it needs fewer tokens than kim
     notes = Notes()
     folder = train(recipe_from_dict(raw), tmp_path / "1", notes)
     (note,) = [text for text in notes.texts if "too long" in text]
@@ -257,9 +257,9 @@ def test_prompts_too_long_for_one_agent_are_dropped_for_all_with_counts(
     assert "12 of 28 prompts remain" in note
     assert rows(folder)
     with pytest.raises(UserError, match=r"kim 16 \(limit 6\), lee 0"):
-        run(tmp_path / "2", raw, "task.too_long=refuse")
+        run(tmp_path / "2", raw, "prompts.too_long=refuse")
     with pytest.raises(UserError, match=r"kim 28 \(limit 2\), lee 28"):
-        run(tmp_path / "3", raw, "task.max_prompt_tokens=2")
+        run(tmp_path / "3", raw, "prompts.max_tokens=2")
     assert not (tmp_path / "2").exists()
 
 
@@ -283,7 +283,7 @@ def test_bad_data_is_found_before_a_model_is_loaded_or_a_folder_made(
     tiny_recipe: MakeRecipe, tmp_path: Path
 ) -> None:
     raw = tiny_recipe(agents={"kim": {"model": "./nowhere"}})
-    raw["task"]["source"]["path"] = str(tmp_path / "none.jsonl")
+    raw["tasks"]["bits"]["source"]["path"] = str(tmp_path / "none.jsonl")
     with pytest.raises(UserError, match=r"none\.jsonl"):
         run(tmp_path / "runs", raw)
     assert not (tmp_path / "runs").exists()

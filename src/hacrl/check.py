@@ -73,14 +73,14 @@ def check(recipe: Recipe, console: Console) -> None:
     Raises:
         UserError: the run would fail.
     """
-    prompts = load_prompts(recipe.task)
+    prompts = load_prompts(recipe.tasks)
     findings = {name: examine(name, spec, prompts) for name, spec in recipe.agents.items()}
     lengths = {name: f.lengths for name, f in findings.items() if f.lengths is not None}
     limits = {
-        name: prompt_limit(recipe.task, recipe.sampling.max_new_tokens, finding.positions)
+        name: prompt_limit(recipe.prompts, recipe.sampling.max_new_tokens, finding.positions)
         for name, finding in findings.items()
     }
-    kept, too_long = fitting(recipe.task, prompts, lengths, limits)
+    kept, too_long = fitting(recipe.prompts, prompts, lengths, limits)
     warnings = [text for finding in findings.values() for text in finding.warnings]
     warnings += [too_long] if too_long else []
 

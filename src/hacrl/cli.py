@@ -148,7 +148,7 @@ def check(recipe: RecipeArgument, overrides: Overrides = None) -> None:
     \b
     Examples:
       hacrl check my.yaml
-      hacrl check my.yaml sampling.group_size=16 task.max_prompt_tokens=256
+      hacrl check my.yaml sampling.group_size=16 prompts.max_tokens=256
     """
     settings = load_recipe(find_recipe(recipe), overrides or ())
     _quieten_libraries()

@@ -20,7 +20,7 @@ from hacrl.runs.folder import RunFolder
 from hacrl.runs.metrics import step_metrics
 from hacrl.tasks import PromptStream, load_prompts
 from hacrl.tasks.fitting import fitting, prompt_limit
-from hacrl.verify import VerifierPool, make_verifier
+from hacrl.verify import VerifierPool, make_verifiers
 
 __all__ = ["Observer", "Silent", "fitting_prompts", "train"]
 
@@ -64,7 +64,7 @@ def train(
     RunFolder.check_free(root, recipe, overwrite=overwrite)
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
-    prompts = load_prompts(recipe.task)
+    prompts = load_prompts(recipe.tasks)
     observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
     fleet = LocalFleet.from_recipe(recipe)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
@@ -108,8 +108,8 @@ def _run(
         for text in advisor.advise(metrics):
             observer.note(text)
 
-    verifier = make_verifier(recipe.task.verifier, recipe.task)
-    with VerifierPool(verifier, recipe.task.verify_workers, recipe.task.verify_seconds) as pool:
+    rule = recipe.verification
+    with VerifierPool(make_verifiers(recipe.tasks), rule.workers, rule.seconds) as pool:
         co_train(
             fleet,
             PromptStream(prompts, recipe.prompts_per_step, recipe.seed),
@@ -136,10 +136,10 @@ def fitting_prompts(
         UserError: some are too long and the policy is to refuse, or none remain.
     """
     limits = {
-        name: prompt_limit(recipe.task, recipe.sampling.max_new_tokens, positions)
+        name: prompt_limit(recipe.prompts, recipe.sampling.max_new_tokens, positions)
         for name, positions in fleet.positions().items()
     }
-    kept, note = fitting(recipe.task, prompts, fleet.prompt_lengths(prompts), limits)
+    kept, note = fitting(recipe.prompts, prompts, fleet.prompt_lengths(prompts), limits)
     if note:
         observer.note(note)
     return kept

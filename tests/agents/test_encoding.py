@@ -162,7 +162,7 @@ def test_a_template_that_refuses_a_system_message_is_reported(
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}x"
     )
     with_system = dataclasses.replace(prompt("1"), system="Be brief.")
-    with pytest.raises(UserError, match=r"agent lee.*no system role.*task\.system"):
+    with pytest.raises(UserError, match=r"agent lee.*no system role.*task's system"):
         encode_prompt(lee, with_system)
 
 

@@ -14,12 +14,17 @@ from hacrl.config import load_recipe, recipe_from_dict, recipe_to_yaml
 from hacrl.config.methods import METHODS
 from hacrl.errors import UserError
 
+TASK: dict[str, Any] = {
+    "source": {"type": "jsonl", "path": "x.jsonl"},
+    "verifier": {"type": "exact"},
+}
+
 RAW: dict[str, Any] = {
     "name": "trial",
     "steps": 2,
     "prompts_per_step": 4,
     "agents": {"kim": {"model": "a/b"}, "lee": {"model": "c/d"}},
-    "task": {"source": {"type": "jsonl", "path": "x.jsonl"}, "verifier": {"type": "exact"}},
+    "tasks": {"sums": TASK},
 }
 
 
@@ -51,16 +56,20 @@ def written(folder: Path, text: str) -> Path:
         ({"update": {"minibatches": 3}}, "update.minibatches", "mini_batches"),
         ({"agents": {"kim": {"modle": "a"}}}, "agents.kim.modle", "model"),
         (
-            {"task": RAW["task"] | {"verifier": {"type": "math", "last_numbr": True}}},
-            "task.verifier.last_numbr",
+            {"tasks": {"sums": TASK | {"verifier": {"type": "math", "last_numbr": True}}}},
+            "tasks.sums.verifier.last_numbr",
             "last_number",
         ),
         (
-            {"task": RAW["task"] | {"source": {"type": "jsonl", "pth": "x", "path": "x"}}},
-            "task.source.pth",
+            {"tasks": {"sums": TASK | {"source": {"type": "jsonl", "pth": "x", "path": "x"}}}},
+            "tasks.sums.source.pth",
             "path",
         ),
-        ({"task": RAW["task"] | {"instructions": "x"}}, "task.instructions", "instruction"),
+        (
+            {"tasks": {"sums": TASK | {"instructions": "x"}}},
+            "tasks.sums.instructions",
+            "instruction",
+        ),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest(
@@ -214,8 +223,9 @@ def test_numbers_that_no_method_fixes_survive_a_change_of_method() -> None:
 
 KEYS = [
     *("name", "steps", "method", "sharing", "agents", "agents.kim", "agents.kim.model"),
-    *("agents.kim.template_args", "agents.kim.stop", "task", "task.source", "task.source.type"),
-    *("task.source.config", "task.verifier", "task.verifier.type", "sampling", "clip.own_low"),
+    *("agents.kim.template_args", "agents.kim.stop", "tasks", "tasks.sums", "tasks.sums.source"),
+    *("tasks.sums.source.type", "tasks.sums.source.config", "tasks.sums.verifier"),
+    *("tasks.sums.verifier.type", "sampling", "clip.own_low", "prompts", "verification.workers"),
     *("optimizer.betas", "ratio", "capability.metric", "threads"),
 ]
 WORDS = st.sampled_from(["type", "jsonl", "reasoning_gym", "math", "kim", "lee", "model", "nobody"])

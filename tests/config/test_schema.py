@@ -7,12 +7,17 @@ import pytest
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.errors import UserError
 
+TASK: dict[str, Any] = {
+    "source": {"type": "jsonl", "path": "x.jsonl"},
+    "verifier": {"type": "exact"},
+}
+
 RAW: dict[str, Any] = {
     "name": "trial",
     "steps": 2,
     "prompts_per_step": 4,
     "agents": {name: {"model": f"some/{name}"} for name in ("kim", "lee", "max")},
-    "task": {"source": {"type": "jsonl", "path": "x.jsonl"}, "verifier": {"type": "exact"}},
+    "tasks": {"sums": TASK},
 }
 
 
@@ -28,7 +33,7 @@ def refused(**changes: Any) -> str:
 
 
 def with_verifier(**changes: Any) -> dict[str, Any]:
-    return RAW["task"] | {"verifier": {"type": "exact"} | changes}
+    return {"sums": TASK | {"verifier": {"type": "exact"} | changes}}
 
 
 @pytest.mark.parametrize(
@@ -76,12 +81,12 @@ def test_a_single_response_needs_others_to_compare_with() -> None:
 
 
 def test_negative_rewards_need_another_capability() -> None:
-    assert "task.verifier.wrong" in refused(task=with_verifier(wrong=-1))
-    made(task=with_verifier(wrong=-1), capability={"metric": "positive_rate"})
+    assert "tasks.sums.verifier.wrong" in refused(tasks=with_verifier(wrong=-1))
+    made(tasks=with_verifier(wrong=-1), capability={"metric": "positive_rate"})
 
 
 def test_a_wrong_answer_is_not_worth_more_than_a_right_one() -> None:
-    assert "task.verifier" in refused(task=with_verifier(wrong=2))
+    assert "tasks.sums.verifier" in refused(tasks=with_verifier(wrong=2))
 
 
 def test_token_level_ratios_need_agents_on_their_own() -> None:
@@ -106,9 +111,9 @@ def test_mini_batches_need_responses() -> None:
         ({"sampling": {"temperature": float("inf")}}, "sampling.temperature"),
         ({"ratio": {"alpha": 8}}, "ratio.alpha"),
         ({"clip": {"delta": 1.5}}, "clip.delta"),
-        ({"task": RAW["task"] | {"instruction": "Solve it."}}, "task.instruction"),
-        ({"task": RAW["task"] | {"source": {"type": "csv"}}}, "task.source"),
-        ({"task": RAW["task"] | {"source": {"path": "x"}}}, "task.source"),
+        ({"tasks": {"sums": TASK | {"instruction": "Solve it."}}}, "tasks.sums.instruction"),
+        ({"tasks": {"sums": TASK | {"source": {"type": "csv"}}}}, "tasks.sums.source"),
+        ({"tasks": {"sums": TASK | {"source": {"path": "x"}}}}, "tasks.sums.source"),
     ],
 )
 def test_bounds_are_kept_and_the_key_is_named(changes: dict[str, Any], key: str) -> None:

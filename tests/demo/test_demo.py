@@ -17,7 +17,7 @@ from hacrl.fleet import LocalFleet
 from hacrl.paths import resolve
 from hacrl.records import Outcome
 from hacrl.tasks import load_prompts
-from hacrl.verify import VerifierPool, make_verifier
+from hacrl.verify import VerifierPool, make_verifiers
 
 ASSETS = resolve("bundled:demo/assets")
 
@@ -46,16 +46,16 @@ def test_training_and_held_out_problems_are_distinct_and_right() -> None:
 
 def test_each_model_is_strong_where_the_other_is_weak() -> None:
     recipe = load_recipe(
-        find_recipe("demo"), ["task.source.path=bundled:demo/assets/heldout.jsonl"]
+        find_recipe("demo"), ["tasks.arithmetic.source.path=bundled:demo/assets/heldout.jsonl"]
     )
-    prompts = load_prompts(recipe.task)
+    prompts = load_prompts(recipe.tasks)
     kinds = {
         kind: [p for p in prompts if set(p.text) & set("+-") == {sign}][:40]
         for kind, sign in (("addition", "+"), ("subtraction", "-"))
     }
     fleet = LocalFleet.from_recipe(recipe)
     accuracy = {}
-    with VerifierPool(make_verifier(recipe.task.verifier, recipe.task)) as verifiers:
+    with VerifierPool(make_verifiers(recipe.tasks)) as verifiers:
         for kind, chosen in kinds.items():
             for agent, rollouts in fleet.sample(chosen, 8, occasion=kind).items():
                 verdicts = verifiers.verify([(chosen[r.prompt], r.text) for r in rollouts])

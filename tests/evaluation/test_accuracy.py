@@ -13,7 +13,7 @@ from hacrl.config import recipe_from_dict
 from hacrl.evaluation import Accuracy, evaluate, paired_difference
 from hacrl.fleet import LocalFleet
 from hacrl.tasks import load_prompts
-from hacrl.verify import VerifierPool, make_verifier
+from hacrl.verify import VerifierPool, make_verifiers
 
 
 def test_mean_and_interval_in_closed_form() -> None:
@@ -43,10 +43,10 @@ def test_evaluation_leaves_no_trace_in_what_is_sampled_next(
     tiny_recipe: Callable[..., dict[str, Any]],
 ) -> None:
     recipe = recipe_from_dict(tiny_recipe())
-    fleet, prompts = LocalFleet.from_recipe(recipe), load_prompts(recipe.task)
+    fleet, prompts = LocalFleet.from_recipe(recipe), load_prompts(recipe.tasks)
     before = fleet.sample(prompts[:2], 4, occasion="step 0")
     state = torch.get_rng_state()
-    with VerifierPool(make_verifier(recipe.task.verifier, recipe.task)) as verifiers:
+    with VerifierPool(make_verifiers(recipe.tasks)) as verifiers:
         first, again = (
             evaluate(fleet, prompts, verifiers, samples=4, occasion="held-out") for _ in range(2)
         )

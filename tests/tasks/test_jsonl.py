@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from hacrl.config.schema import JsonlSource, MathVerifier, Task
+from hacrl.config.sources import JsonlSource
+from hacrl.config.tasks import Task
+from hacrl.config.verifiers import MathVerifier
 from hacrl.errors import UserError
 from hacrl.records import Prompt
-from hacrl.tasks import load_prompts
+from hacrl.tasks import load_task
 
 ROW = '{"question": "1+1?", "answer": "2"}'
 
@@ -24,10 +26,10 @@ def written(folder: Path, content: str | bytes) -> Path:
 
 def test_prompt_holds_instruction_system_and_raw_gold(tmp_path: Path) -> None:
     path = written(tmp_path, r'{"question": "$\\frac{1}{2}$?", "answer": "It is half.\n#### 0.5"}')
-    made = task(path, name="sums", instruction=r"{question} Use \boxed{}.", system="Be brief.")
-    assert load_prompts(made) == (
+    made = task(path, instruction=r"{question} Use \boxed{}.", system="Be brief.")
+    assert load_task("task", made) == (
         Prompt(
-            "sums/0", "sums", r"$\frac{1}{2}$? Use \boxed{}.", "It is half.\n#### 0.5", "Be brief."
+            "task/0", "task", r"$\frac{1}{2}$? Use \boxed{}.", "It is half.\n#### 0.5", "Be brief."
         ),
     )
 
@@ -43,7 +45,7 @@ def test_prompt_holds_instruction_system_and_raw_gold(tmp_path: Path) -> None:
     ],
 )
 def test_line_ends(tmp_path: Path, content: str) -> None:
-    prompts = load_prompts(task(written(tmp_path, content)))
+    prompts = load_task("task", task(written(tmp_path, content)))
     assert [(p.id, p.text, p.gold) for p in prompts] == [
         ("task/0", "1+1?", "2"),
         ("task/1", "1+1?", "2"),
@@ -52,7 +54,7 @@ def test_line_ends(tmp_path: Path, content: str) -> None:
 
 def test_other_line_separators_are_text(tmp_path: Path) -> None:
     path = written(tmp_path, '{"question": "a\u2028b\u0085c", "answer": "2"}\n')
-    assert load_prompts(task(path))[0].text == "a\u2028b\u0085c"
+    assert load_task("task", task(path))[0].text == "a\u2028b\u0085c"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_other_line_separators_are_text(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_answers(tmp_path: Path, answer: str, gold: str) -> None:
     path = written(tmp_path, f'{{"question": "?", "answer": {answer}}}')
-    assert load_prompts(task(path))[0].gold == gold
+    assert load_task("task", task(path))[0].gold == gold
 
 
 @pytest.mark.parametrize(
@@ -74,14 +76,14 @@ def test_answers(tmp_path: Path, answer: str, gold: str) -> None:
 def test_unusable_answers(tmp_path: Path, answer: str) -> None:
     path = written(tmp_path, f'{ROW}\n{{"question": "?", "answer": {answer}}}')
     with pytest.raises(UserError, match=r"rows\.jsonl, line 2: the field 'answer' must hold"):
-        load_prompts(task(path))
+        load_task("task", task(path))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "task task: the source has no problems"),
-        ("\n \n", "task task: the source has no problems"),
+        ("", "tasks.task: the source has no problems"),
+        ("\n \n", "tasks.task: the source has no problems"),
         (f"{ROW}\n\n{{'a': 1}}", r"rows\.jsonl, line 3: not valid JSON: Expecting"),
         (f"{ROW}\n[1]", r"rows\.jsonl, line 2: expected a JSON object, found list"),
         ("[" * 100_000, r"rows\.jsonl, line 1: not valid JSON"),
@@ -89,26 +91,26 @@ def test_unusable_answers(tmp_path: Path, answer: str) -> None:
         ('{"question": 3, "answer": "2"}', r"line 1: the field 'question' must hold the problem"),
         (
             f'{ROW}\n{{"question": "?", "final": "2"}}',
-            r"line 2: no field 'answer'; the fields are: question, final\nSet task\.source\.answer",
+            r"line 2: no field 'answer'; the fields are: question, final\nSet the task's source",
         ),
         (
             '{"problem": "?", "answer": "2"}',
-            r"line 1: no field 'question'; the fields are: problem, answer\nSet task\.source\.",
+            r"line 1: no field 'question'; the fields are: problem, answer\nSet the task's source",
         ),
     ],
 )
 def test_mistakes(tmp_path: Path, content: str | bytes, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        load_prompts(task(written(tmp_path, content)))
+        load_task("task", task(written(tmp_path, content)))
     assert len(str(caught.value).splitlines()) <= 2
 
 
 def test_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "none.jsonl"
     with pytest.raises(UserError, match=re.escape(f"{path}: there is no such file")):
-        load_prompts(task(path))
+        load_task("task", task(path))
     with pytest.raises(UserError, match="cannot be read"):
-        load_prompts(task(tmp_path))
+        load_task("task", task(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_public_files(
     data: Path, file: str, question: str, answer: str, rows: int, first: str, gold_end: str
 ) -> None:
-    prompts = load_prompts(task(data / file, question, answer))
+    prompts = load_task("task", task(data / file, question, answer))
     assert len(prompts) == rows
     assert len({prompt.id for prompt in prompts}) == rows
     assert prompts[0].text.startswith(first)

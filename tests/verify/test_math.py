@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hacrl.config.schema import ExactVerifier, JsonlSource, MathVerifier, Task
+from hacrl.config.verifiers import ExactVerifier, MathVerifier
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify import Exact, Math, VerifierPool, make_verifier
 
@@ -57,7 +57,7 @@ def prompt(gold: str) -> Prompt:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[VerifierPool]:
-    with VerifierPool(Math(), seconds=5.0) as pool:
+    with VerifierPool({"t": Math()}, seconds=5.0) as pool:
         yield pool
 
 
@@ -122,7 +122,7 @@ def test_hostile_answers_are_bounded() -> None:
         r"\sqrt{" * 150 + "}" * 150,
     ]
     rows = [(prompt("x+5"), f"\\boxed{{{answer}}}") for answer in hostile]
-    with VerifierPool(Math(), seconds=1.0) as pool:
+    with VerifierPool({"t": Math()}, seconds=1.0) as pool:
         good, *bad = pool.verify([(prompt("x+1"), r"\boxed{1+x}"), *rows])
         assert good.outcome is Outcome.RIGHT
         assert {v.outcome for v in bad} == {Outcome.WRONG, Outcome.TIMEOUT}
@@ -167,13 +167,10 @@ def test_lone_surrogates_reach_the_worker(pool: VerifierPool) -> None:
 
 
 def test_make_verifier() -> None:
-    def task(verifier: MathVerifier | ExactVerifier) -> Task:
-        return Task(source=JsonlSource(path="x"), verifier=verifier)
-
     spec = MathVerifier(marker="=>", last_number=True, correct=2.0, wrong=-1.0)
-    assert make_verifier(spec, task(spec)) == Math("=>", True, 2.0, -1.0)
+    assert make_verifier(spec) == Math("=>", True, 2.0, -1.0)
     other = ExactVerifier(marker=None, correct=2.0)
-    assert make_verifier(other, task(other)) == Exact(None, 2.0, 0.0)
+    assert make_verifier(other) == Exact(None, 2.0, 0.0)
 
 
 def test_plain_numbers_need_no_worker() -> None:

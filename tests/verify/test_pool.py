@@ -25,7 +25,7 @@ def ask(what: str) -> tuple[Prompt, str]:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[VerifierPool]:
-    with VerifierPool(Hostile(wrong=-1.0), workers=2, seconds=1.0) as pool:
+    with VerifierPool({"t": Hostile(wrong=-1.0)}, workers=2, seconds=1.0) as pool:
         yield pool
 
 
@@ -65,18 +65,19 @@ def test_workers_are_reused_and_hold_no_model_library(pool: VerifierPool) -> Non
 
 
 def test_equal_cases_are_judged_once() -> None:
-    with VerifierPool(Hostile(), seconds=1.0) as pool:
+    with VerifierPool({"t": Hostile()}, seconds=1.0) as pool:
         start = time.monotonic()
         assert len(set(pool.verify([ask("sleep")] * 50))) == 1
         assert time.monotonic() - start < 15
 
 
 def test_first_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    with VerifierPool(Hostile()) as pool, caplog.at_level(logging.WARNING, "hacrl.verify"):
+    with VerifierPool({"t": Hostile()}) as pool, caplog.at_level(logging.WARNING, "hacrl.verify"):
         pool.verify([ask("inline error"), ask("raise"), ask("raise")])
         pool.verify([ask("raise")])
     assert [record.getMessage() for record in caplog.records] == [
-        "a verifier failed: KeyError: 'inline' (later failures are counted but not shown)"
+        "the verifier of task t failed: KeyError: 'inline' "
+        "(later failures are counted but not shown)"
     ]
 
 
@@ -86,7 +87,7 @@ def test_same_verdicts_from_a_thread() -> None:
         (Prompt("t/1", "t", "?", "1/3"), r"\boxed{\frac{1}{4}}"),
     ]
     found: list[list[Verdict]] = []
-    with VerifierPool(Math()) as pool:
+    with VerifierPool({"t": Math()}) as pool:
         threads = [
             threading.Thread(target=lambda: found.append(pool.verify(rows))) for _ in range(3)
         ]
@@ -99,13 +100,13 @@ def test_same_verdicts_from_a_thread() -> None:
 
 
 def test_no_worker_starts_for_what_is_decided_inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = VerifierPool(Exact())
+    pool = VerifierPool({"t": Exact()})
     monkeypatch.setattr(pool, "_started", lambda: pytest.fail("a worker was started"))
     assert pool.verify([(Prompt("t/0", "t", "?", "a"), "#### a")])[0].outcome is Outcome.RIGHT
 
 
 def test_closing_ends_workers_and_the_pool_can_be_used_again() -> None:
-    pool = VerifierPool(Hostile())
+    pool = VerifierPool({"t": Hostile()})
     first = pool.verify([ask("pid")])
     pool.close()
     pool.close()
@@ -114,7 +115,7 @@ def test_closing_ends_workers_and_the_pool_can_be_used_again() -> None:
 
 
 def test_workers_that_do_not_start() -> None:
-    with VerifierPool(Unstartable()) as pool, pytest.raises(UserError, match="do not start"):
+    with VerifierPool({"t": Unstartable()}) as pool, pytest.raises(UserError, match="do not start"):
         pool.verify([ask("pid")])
 
 
@@ -123,7 +124,7 @@ from hacrl.records import Prompt
 from hacrl.verify import Math, VerifierPool
 
 if __name__ == "__main__":
-    with VerifierPool(Math(), workers=2, seconds=60) as pool:
+    with VerifierPool({"t": Math()}, workers=2, seconds=60) as pool:
         pool.verify([(Prompt("t/0", "t", "?", "x+1"), r"\boxed{x+2}")])
         print("started", flush=True)
         pool.verify([(Prompt("t/0", "t", "?", "x+1"), r"\boxed{100000000!}")])

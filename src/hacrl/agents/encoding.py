@@ -57,7 +57,7 @@ def encode_prompt(policy: Reader, prompt: Prompt) -> list[int]:
         except TemplateError as error:
             raise UserError(
                 f"agent {policy.name}: its chat template refuses prompt {prompt.id} ({error}); "
-                "drop task.system, or give the agent another chat_template"
+                "drop the task's system, or give the agent another chat_template"
             ) from error
         ids = cast("list[int]", encoded)
     else:

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    field_validator,
     model_validator,
 )
+
+from hacrl.config.strict import Name, Strict
+from hacrl.config.tasks import Task
 
 __all__ = [
     "Advantage",
     "AgentSpec",
     "Capability",
     "Clip",
-    "ExactVerifier",
-    "JsonlSource",
-    "MathVerifier",
     "Optimizer",
+    "Prompts",
     "Ratio",
-    "ReasoningGymSource",
     "Recipe",
     "Sampling",
-    "Task",
     "Update",
+    "Verification",
 ]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class AgentSpec(_Strict):
+class AgentSpec(Strict):
     """One participant: an ordinary Hugging Face causal language model."""
 
     model: str
@@ -60,79 +53,25 @@ class AgentSpec(_Strict):
     """This agent's own learning rate; None takes `optimizer.learning_rate`."""
 
 
-class JsonlSource(_Strict):
-    """Problems from a JSON-lines file."""
+class Prompts(Strict):
+    """Which prompts are used."""
 
-    type: Literal["jsonl"] = "jsonl"
-    path: str
-    question: str = "question"
-    """Name of the field that holds the problem."""
-    answer: str = "answer"
-    """Name of the field that holds the gold answer, or a text that ends in it."""
-
-
-class ReasoningGymSource(_Strict):
-    """Problems made by a reasoning-gym generator."""
-
-    type: Literal["reasoning_gym"] = "reasoning_gym"
-    name: str
-    size: PositiveInt = 10_000
-    seed: int = 0
-    config: dict[str, bool | int | float | str | list[int] | list[float] | list[str]] = Field(
-        default_factory=dict
-    )
-    """The generator's own settings, such as `min_terms`."""
-
-
-class _Verifier(_Strict):
-    marker: str | None = "####"
-    """Text after which the answer stands; None if there is none: `exact` then compares the whole
-    response."""
-    correct: float = 1.0
-    """Reward of a right answer."""
-    wrong: float = 0.0
-    """Reward of a wrong answer, and of none."""
-
-
-class MathVerifier(_Verifier):
-    """Mathematical equality, decided by math-verify."""
-
-    type: Literal["math"] = "math"
-    last_number: bool = False
-    """Take the last number of a response that has neither a box nor the marker."""
-
-
-class ExactVerifier(_Verifier):
-    """Equality of strings, after surrounding white space is removed."""
-
-    type: Literal["exact"] = "exact"
-
-
-class Task(_Strict):
-    """Where the prompts come from and who judges the responses."""
-
-    name: str = "task"
-    source: Annotated[JsonlSource | ReasoningGymSource, Field(discriminator="type")]
-    verifier: Annotated[MathVerifier | ExactVerifier, Field(discriminator="type")]
-    instruction: str = "{question}"
-    """The user's turn. `{question}` stands for the problem."""
-    system: str | None = None
-    max_prompt_tokens: PositiveInt = 1024
+    max_tokens: PositiveInt = 1024
+    """Longest prompt, under each agent's own template."""
     too_long: Literal["drop", "refuse"] = "drop"
-    """What to do with a prompt that is too long for any agent under its own template."""
-    verify_workers: PositiveInt = 1
-    verify_seconds: PositiveFloat = 10.0
+    """What to do with a prompt that is too long for any agent."""
+
+
+class Verification(Strict):
+    """How responses are judged."""
+
+    workers: PositiveInt = 1
+    """Processes."""
+    seconds: PositiveFloat = 10.0
     """Hard limit for judging one response."""
 
-    @field_validator("instruction")
-    @classmethod
-    def _has_question(cls, value: str) -> str:
-        if "{question}" not in value:
-            raise ValueError("must contain {question}")
-        return value
 
-
-class Sampling(_Strict):
+class Sampling(Strict):
     """How responses are drawn."""
 
     group_size: PositiveInt = 8
@@ -145,7 +84,7 @@ class Sampling(_Strict):
     """Sequences that are generated together."""
 
 
-class Capability(_Strict):
+class Capability(Strict):
     """Capability P̂ and its ratio ω (Eq. 5-7)."""
 
     metric: Literal["mean_reward", "positive_rate"] = "mean_reward"
@@ -155,7 +94,7 @@ class Capability(_Strict):
     """ω is kept within [1/max_ratio, max_ratio]."""
 
 
-class Advantage(_Strict):
+class Advantage(Strict):
     """The capability-aware advantage and the discrepancy coefficient (Eq. 8-10)."""
 
     capability_aware: bool = True
@@ -168,7 +107,7 @@ class Advantage(_Strict):
     epsilon: NonNegativeFloat = 1e-6
 
 
-class Ratio(_Strict):
+class Ratio(Strict):
     """Importance ratio and exponential reweighting (Eq. 11-12)."""
 
     level: Literal["sequence", "token"] = "sequence"
@@ -177,7 +116,7 @@ class Ratio(_Strict):
     """α. The upper bound keeps exp((1+α)·10) finite in single precision."""
 
 
-class Clip(_Strict):
+class Clip(Strict):
     """Clipping of own and cross ratios (Eq. 13-14)."""
 
     own_low: NonNegativeFloat = 3e-4
@@ -189,7 +128,7 @@ class Clip(_Strict):
     """δ_step, by which the lower bound rises with every optimizer update of a step."""
 
 
-class Update(_Strict):
+class Update(Strict):
     """How the pool of a step becomes optimizer updates."""
 
     mini_batches: PositiveInt = 1
@@ -203,7 +142,7 @@ class Update(_Strict):
     autocast: Literal["off", "bfloat16"] = "off"
 
 
-class Optimizer(_Strict):
+class Optimizer(Strict):
     """AdamW and its schedule."""
 
     learning_rate: PositiveFloat = 1e-6
@@ -215,7 +154,7 @@ class Optimizer(_Strict):
     warmup_updates: NonNegativeInt = 0
 
 
-class Recipe(_Strict):
+class Recipe(Strict):
     """Everything that determines a run."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -229,10 +168,11 @@ class Recipe(_Strict):
     """Who learns from whom: a mapping lists the sources of each learner."""
     threads: PositiveInt | None = None
     """CPU threads of this process; None leaves the choice to torch."""
-    agents: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")], AgentSpec] = Field(
-        min_length=1
-    )
-    task: Task
+    agents: dict[Name, AgentSpec] = Field(min_length=1)
+    tasks: dict[Name, Task] = Field(min_length=1)
+    """What is learned, by name."""
+    prompts: Prompts = Prompts()
+    verification: Verification = Verification()
     sampling: Sampling = Sampling()
     capability: Capability = Capability()
     advantage: Advantage = Advantage()
@@ -285,13 +225,12 @@ class Recipe(_Strict):
                     f"sampling.group_size: agent {name} would compare a single response with "
                     "itself; use at least 2, or let it learn from others"
                 )
-        if self.task.verifier.wrong > self.task.verifier.correct:
-            raise ValueError("task.verifier: wrong must not be worth more than correct")
-        if self.task.verifier.wrong < 0 and self.capability.metric == "mean_reward":
-            raise ValueError(
-                "task.verifier.wrong: capability.metric mean_reward needs rewards ≥ 0; use "
-                "wrong: 0, or capability.metric: positive_rate"
-            )
+        for name, task in self.tasks.items():
+            if task.verifier.wrong < 0 and self.capability.metric == "mean_reward":
+                raise ValueError(
+                    f"tasks.{name}.verifier.wrong: capability.metric mean_reward needs rewards "
+                    "≥ 0; use wrong: 0, or capability.metric: positive_rate"
+                )
         return self
 
     def _check_graph(self, graph: dict[str, list[str]]) -> None:

@@ -19,9 +19,9 @@ from hacrl.evaluation import Accuracy, evaluate, paired_difference
 from hacrl.fleet import LocalFleet
 from hacrl.paths import BUNDLED, resolve
 from hacrl.runs.figures import learning_curves
-from hacrl.tasks import load_prompts
+from hacrl.tasks import load_task
 from hacrl.training import train
-from hacrl.verify import VerifierPool, make_verifier
+from hacrl.verify import VerifierPool, make_verifiers
 
 __all__ = ["run_demo"]
 
@@ -96,9 +96,10 @@ def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:
 
 def _evaluate_start(recipe: Recipe) -> Accuracies:
     """Accuracy of the agents as the recipe names them."""
-    source = recipe.task.source.model_copy(update={"path": HELDOUT})
-    prompts = load_prompts(recipe.task.model_copy(update={"source": source, "name": "heldout"}))
-    with VerifierPool(make_verifier(recipe.task.verifier, recipe.task)) as verifiers:
+    ((name, task),) = recipe.tasks.items()
+    source = task.source.model_copy(update={"path": HELDOUT})
+    prompts = load_task(name, task.model_copy(update={"source": source}))
+    with VerifierPool(make_verifiers(recipe.tasks)) as verifiers:
         return evaluate(
             LocalFleet.from_recipe(recipe), prompts, verifiers, samples=SAMPLES, occasion="heldout"
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hacrl.config.schema import JsonlSource, ReasoningGymSource, Task
+from collections.abc import Mapping
+
+from hacrl.config.sources import JsonlSource, ReasoningGymSource
+from hacrl.config.tasks import Task
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 from hacrl.tasks.gym import read_gym
@@ -10,11 +13,16 @@ from hacrl.tasks.jsonl import read_jsonl
 from hacrl.tasks.problem import Problem
 from hacrl.tasks.stream import PromptStream
 
-__all__ = ["Problem", "PromptStream", "load_prompts"]
+__all__ = ["Problem", "PromptStream", "load_prompts", "load_task"]
 
 
-def load_prompts(task: Task) -> tuple[Prompt, ...]:
-    """All prompts of a task, in the order of its source, with the instruction applied.
+def load_prompts(tasks: Mapping[str, Task]) -> tuple[Prompt, ...]:
+    """All prompts of all tasks, one task after the other. See `load_task`."""
+    return tuple(prompt for name, task in tasks.items() for prompt in load_task(name, task))
+
+
+def load_task(name: str, task: Task) -> tuple[Prompt, ...]:
+    """All prompts of one task, in the order of its source, with the instruction applied.
 
     The gold is stored as the source has it, be it an answer or a text that ends in one.
 
@@ -27,11 +35,11 @@ def load_prompts(task: Task) -> tuple[Prompt, ...]:
         case ReasoningGymSource():
             problems = read_gym(task.source)
     if not problems:
-        raise UserError(f"task {task.name}: the source has no problems; a task needs at least one")
+        raise UserError(f"tasks.{name}: the source has no problems; a task needs at least one")
     return tuple(
         Prompt(
-            id=f"{task.name}/{row}",
-            task=task.name,
+            id=f"{name}/{row}",
+            task=name,
             # Not str.format: instructions and problems are full of LaTeX braces.
             text=task.instruction.replace("{question}", problem.question),
             gold=problem.gold,

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hacrl.config.schema import Task
+from hacrl.config.schema import Prompts
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 
 __all__ = ["fitting", "prompt_limit"]
 
 
-def prompt_limit(task: Task, max_new_tokens: int, positions: int | None) -> int:
+def prompt_limit(rule: Prompts, max_new_tokens: int, positions: int | None) -> int:
     """Longest prompt in tokens that an agent can take: the response must find room as well.
 
     Args:
         positions: tokens that the agent's model can address, None if unlimited.
     """
-    room = task.max_prompt_tokens if positions is None else positions - max_new_tokens
-    return min(task.max_prompt_tokens, room)
+    room = rule.max_tokens if positions is None else positions - max_new_tokens
+    return min(rule.max_tokens, room)
 
 
 def fitting(
-    task: Task,
+    rule: Prompts,
     prompts: Sequence[Prompt],
     lengths: Mapping[str, Sequence[int]],
     limits: Mapping[str, int],
@@ -37,7 +37,7 @@ def fitting(
         The prompts that remain, and what was left out in a sentence, None if nothing was.
 
     Raises:
-        UserError: some are too long and the task says to refuse, or none remain.
+        UserError: some are too long and the rule is to refuse, or none remain.
     """
     kept = [
         prompt
@@ -51,9 +51,9 @@ def fitting(
         for name, own in lengths.items()
     )
     message = f"prompts too long, by agent: {counts}"
-    remedy = "raise task.max_prompt_tokens, lower sampling.max_new_tokens, or shorten the prompts"
+    remedy = "raise prompts.max_tokens, lower sampling.max_new_tokens, or shorten the prompts"
     if not kept:
         raise UserError(f"{message}; none remain: {remedy}")
-    if task.too_long == "refuse":
-        raise UserError(f"{message}; {remedy}, or set task.too_long: drop")
+    if rule.too_long == "refuse":
+        raise UserError(f"{message}; {remedy}, or set prompts.too_long: drop")
     return kept, f"{message}; {len(kept)} of {len(prompts)} prompts remain"

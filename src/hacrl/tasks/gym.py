@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from hacrl.config.schema import ReasoningGymSource
+from hacrl.config.sources import ReasoningGymSource
 from hacrl.errors import UserError
 from hacrl.tasks.problem import Problem
 
@@ -24,7 +24,7 @@ def read_gym(source: ReasoningGymSource) -> list[Problem]:
     if source.name not in DATASETS:
         near = difflib.get_close_matches(source.name, DATASETS, n=3) or sorted(DATASETS)[:3]
         raise UserError(
-            f"task.source.name: reasoning-gym has no generator {source.name!r}; "
+            f"source.name: reasoning-gym has no generator {source.name!r}; "
             f"did you mean {', '.join(near)}?"
         )
     try:
@@ -35,7 +35,7 @@ def read_gym(source: ReasoningGymSource) -> list[Problem]:
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
-            f"task.source.config: the generator {source.name} refuses its settings: {reason}"
+            f"source.config: the generator {source.name} refuses its settings: {reason}"
         ) from error
     return [
         Problem(entry["question"], str(entry["answer"]), entry["metadata"]) for entry in entries

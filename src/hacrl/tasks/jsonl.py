@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from hacrl.config.schema import JsonlSource
+from hacrl.config.sources import JsonlSource
 from hacrl.errors import UserError
 from hacrl.paths import resolve
 from hacrl.tasks.problem import Problem
@@ -40,7 +40,7 @@ def _text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise UserError(
-            f"{path}: there is no such file (looked in {Path.cwd()}); check task.source.path"
+            f"{path}: there is no such file (looked in {Path.cwd()}); check the task's source.path"
         ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
@@ -73,7 +73,7 @@ def _field(row: Mapping[str, object], name: str, role: str, place: str) -> objec
         fields = ", ".join(row) or "none"
         raise UserError(
             f"{place}: no field {name!r}; the fields are: {fields}\n"
-            f"Set task.source.{role} to the one that holds the {role}"
+            f"Set the task's source.{role} to the one that holds the {role}"
         )
     return row[name]
 

@@ -40,7 +40,7 @@ class PromptStream:
     def __init__(self, prompts: Sequence[Prompt], per_step: int, seed: int) -> None:
         if not prompts:
             raise UserError(
-                "no prompts are left to train on; check task.source and task.max_prompt_tokens"
+                "no prompts are left to train on; check the tasks' sources and prompts.max_tokens"
             )
         if per_step < 1:
             raise ValueError("per_step must be at least 1")

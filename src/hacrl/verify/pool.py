@@ -11,7 +11,7 @@ import logging
 import math
 import multiprocessing
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Self
@@ -21,7 +21,8 @@ from pebble import ProcessExpired, ProcessPool
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify import worker
-from hacrl.verify.base import Case, Verifier
+from hacrl.verify.base import Verifier
+from hacrl.verify.worker import TaskCase
 
 __all__ = ["VerifierPool"]
 
@@ -46,7 +47,7 @@ class VerifierPool:
     any thread; calls take turns.
 
     Args:
-        verifier: what judges.
+        verifiers: what judges, by task.
         workers: number of processes.
         seconds: hard limit for judging one response. A response that exceeds it gets the outcome
             TIMEOUT and the reward of a wrong answer; its worker is killed and replaced.
@@ -54,9 +55,13 @@ class VerifierPool:
     """
 
     def __init__(
-        self, verifier: Verifier, workers: int = 1, seconds: float = 10.0, memory: int = 2 << 30
+        self,
+        verifiers: Mapping[str, Verifier],
+        workers: int = 1,
+        seconds: float = 10.0,
+        memory: int = 2 << 30,
     ) -> None:
-        self.verifier = verifier
+        self.verifiers = dict(verifiers)
         self.workers = workers
         self.seconds = seconds
         self.memory = memory
@@ -97,16 +102,17 @@ class VerifierPool:
             judged = self._judge(tuple(cases)) if cases else {}
         return [found if isinstance(found, Verdict) else judged[found] for found in screened]
 
-    def _screen(self, prompt: Prompt, response: str) -> Verdict | Case:
+    def _screen(self, prompt: Prompt, response: str) -> Verdict | TaskCase:
         try:
-            return self.verifier.screen(prompt, response)
+            found = self.verifiers[prompt.task].screen(prompt, response)
         # A verifier may be a user's code; an error in it concerns this response alone.
         except Exception as error:  # noqa: BLE001
-            return self._failed(f"{type(error).__name__}: {error}")
+            return self._failed(prompt.task, f"{type(error).__name__}: {error}")
+        return found if isinstance(found, Verdict) else TaskCase(prompt.task, found)
 
-    def _judge(self, cases: tuple[Case, ...]) -> dict[Case, Verdict]:
-        judged: dict[Case, Verdict] = {}
-        alone: list[Case] = []
+    def _judge(self, cases: tuple[TaskCase, ...]) -> dict[TaskCase, Verdict]:
+        judged: dict[TaskCase, Verdict] = {}
+        alone: list[TaskCase] = []
         left = list(cases)
         while left:
             size = min(_CHUNK, math.ceil(len(left) / self.workers))
@@ -114,19 +120,21 @@ class VerifierPool:
             left = []
             for chunk, found in self._run(chunks, min(self.seconds, _CHUNK_SECONDS)):
                 if isinstance(found, list):
-                    judged.update(zip(chunk, map(self._verdict, found), strict=False))
+                    for case, one in zip(chunk, found, strict=False):
+                        judged[case] = self._verdict(case.task, one)
                     left.extend(chunk[len(found) :])
                 else:
                     alone.extend(chunk)
         for (case,), found in self._run([(case,) for case in alone], self.seconds):
-            judged[case] = self._verdict(found[0] if isinstance(found, list) else found)
+            one = found[0] if isinstance(found, list) else found
+            judged[case] = self._verdict(case.task, one)
         return judged
 
     def _run(
-        self, chunks: Iterable[tuple[Case, ...]], seconds: float
-    ) -> list[tuple[tuple[Case, ...], _Found]]:
+        self, chunks: Iterable[tuple[TaskCase, ...]], seconds: float
+    ) -> list[tuple[tuple[TaskCase, ...], _Found]]:
         """What became of each chunk, in any order."""
-        done: list[tuple[tuple[Case, ...], _Found]] = []
+        done: list[tuple[tuple[TaskCase, ...], _Found]] = []
         left = list(chunks)
         failures = 0
         while left and failures < _STARTS:
@@ -164,22 +172,24 @@ class VerifierPool:
             self._pool = ProcessPool(
                 max_workers=self.workers,
                 initializer=worker.start,
-                initargs=(self.verifier, self.seconds, self.memory),
+                initargs=(self.verifiers, self.seconds, self.memory),
                 context=multiprocessing.get_context("spawn"),
             )
         return self._pool
 
-    def _verdict(self, found: Verdict | Outcome | str) -> Verdict:
+    def _verdict(self, task: str, found: Verdict | Outcome | str) -> Verdict:
         if isinstance(found, Verdict):
             return found
         if found is Outcome.TIMEOUT:
-            return self.verifier.verdict(Outcome.TIMEOUT)
-        return self._failed(found)
+            return self.verifiers[task].verdict(Outcome.TIMEOUT)
+        return self._failed(task, found)
 
-    def _failed(self, message: str) -> Verdict:
+    def _failed(self, task: str, message: str) -> Verdict:
         if not self._told:
             self._told = True
             _logger.warning(
-                "a verifier failed: %s (later failures are counted but not shown)", message
+                "the verifier of task %s failed: %s (later failures are counted but not shown)",
+                task,
+                message,
             )
-        return self.verifier.verdict(Outcome.SCORER_ERROR)
+        return self.verifiers[task].verdict(Outcome.SCORER_ERROR)

@@ -7,12 +7,13 @@ import math
 import resource
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from hacrl.records import Verdict
 from hacrl.verify.base import Case, Verifier
 
-__all__ = ["judge", "start"]
+__all__ = ["TaskCase", "judge", "start"]
 
 _GRACE = 5
 """Seconds after the limit at which a worker ends itself, should its parent be gone."""
@@ -20,29 +21,37 @@ _GRACE = 5
 _SHARE = 0.02
 """Share of the limit after which a call takes no further case."""
 
-_verifier: Verifier
+_verifiers: Mapping[str, Verifier]
 _seconds: float
 
 
-def start(verifier: Verifier, seconds: float, memory: int) -> None:
+class TaskCase(NamedTuple):
+    """A case and the task whose verifier made it."""
+
+    task: str
+    case: Case
+
+
+def start(verifiers: Mapping[str, Verifier], seconds: float, memory: int) -> None:
     """Set up this process as a worker.
 
     Args:
-        verifier: judges the cases to come.
+        verifiers: judge the cases to come, by task.
         seconds: time that one call of `judge` may take; the parent enforces it.
         memory: limit of the address space in bytes.
     """
-    global _verifier, _seconds
+    global _verifiers, _seconds
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which ends us
     # Python's own handler would not run inside a long C call; the default action always ends us.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    _verifier, _seconds = verifier, seconds
-    verifier.prepare()
+    _verifiers, _seconds = verifiers, seconds
+    for verifier in verifiers.values():
+        verifier.prepare()
 
 
-def judge(cases: Sequence[Case]) -> list[Verdict | str]:
+def judge(cases: Sequence[TaskCase]) -> list[Verdict | str]:
     """Verdicts, in order; for a case that raised, the error message.
 
     Stops early if the cases are slow, so that a call exceeds its limit only if one case does. The
@@ -62,9 +71,9 @@ def judge(cases: Sequence[Case]) -> list[Verdict | str]:
     return found
 
 
-def _judge_one(case: Case) -> Verdict | str:
+def _judge_one(case: TaskCase) -> Verdict | str:
     try:
-        return _verifier.judge(case)
+        return _verifiers[case.task].judge(case.case)
     # A verifier may be a user's code. Whatever it raises, `sys.exit` included, concerns this case.
     except BaseException as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"[:500]
