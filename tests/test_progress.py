@@ -139,3 +139,14 @@ def test_a_pipe_is_not_live_even_if_colour_is_forced(monkeypatch: pytest.MonkeyP
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_the_phases_of_long_steps_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 5.0, 200.0, 200.0, 210.0])
+    monkeypatch.setattr("hacrl.progress.time.monotonic", lambda: next(clock))
+    console = Console(file=io.StringIO(), width=40)
+    with watch(60, console) as observer:
+        observer.phase("sample", 0)
+        observer.phase("verify", 0)
+        observer.phase("learn", 0)
+    assert console.file.getvalue() == "step 1/60: verify\n"  # type: ignore[attr-defined]

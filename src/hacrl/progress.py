@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["duration", "is_live", "watch"]
 
 Metrics = Sequence[Mapping[str, Any]]
+
+_LONG = 20.0
+"""Seconds without a line after which the next phase is announced."""
 
 
 @contextmanager
@@ -41,16 +45,20 @@ def is_live(console: Console) -> bool:
 
 
 class _Lines:
-    """One line a step, without control characters or colour."""
+    """One line a step, without control characters or colour; phases too where steps are long."""
 
     def __init__(self, steps: int, console: Console) -> None:
         self._steps = steps
         self._console = console
+        self._quiet_since = time.monotonic()
 
     def note(self, text: str) -> None:
         _print_note(self._console, text)
 
-    def phase(self, name: str, step: int) -> None: ...
+    def phase(self, name: str, step: int) -> None:
+        if time.monotonic() - self._quiet_since > _LONG:
+            self._quiet_since = time.monotonic()
+            _print(self._console, f"step {step + 1}/{self._steps}: {name}")
 
     def step(self, metrics: Metrics, seconds_left: float) -> None:
         agents = [
@@ -66,6 +74,7 @@ class _Lines:
             duration(_seconds(metrics)),
             f"{duration(seconds_left)} left",
         ]
+        self._quiet_since = time.monotonic()
         _print(self._console, " | ".join(parts))
 
 
