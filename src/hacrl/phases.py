@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -50,17 +51,19 @@ class Phases:
 
 
 @contextmanager
-def finish_phase_on_interrupt(announce: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+def finish_phase_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Let the first Ctrl-C wait for the end of the phase; a second one stops at once.
 
-    Yields whether one came. Signals reach the main thread alone; elsewhere nothing is installed.
+    Says so on the standard error stream. Yields whether one came. Signals reach the main thread
+    alone; elsewhere nothing is installed.
     """
     asked = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
         asked.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        announce()
+        # The signal may have come in the middle of a print, which cannot be entered twice.
+        os.write(2, b"stopping after this phase; Ctrl-C again stops at once\n")
 
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set

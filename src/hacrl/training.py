@@ -71,7 +71,7 @@ def train(
     run = RunFolder.create(root, recipe, overwrite=overwrite)
     interrupted = None
     try:
-        with finish_phase_on_interrupt(lambda: observer.note("stopping after this phase")) as stop:
+        with finish_phase_on_interrupt() as stop:
             try:
                 _run(recipe, fleet, fitting, run, observer, Phases(observer.phase, stop))
             except Interrupted as error:

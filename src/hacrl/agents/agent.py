@@ -55,7 +55,7 @@ class Agent:
         self._sampling = sampling
         self._advantage = advantage
         self._seed = seed
-        self._prompt_ids: dict[str, list[int]] = {}
+        self._prompt_ids: dict[tuple[str | None, str], list[int]] = {}
 
     @classmethod
     def from_recipe(cls, name: str, recipe: Recipe) -> Agent:
@@ -171,9 +171,10 @@ class Agent:
         save_policy(self._policy, folder)
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        if prompt.id not in self._prompt_ids:
-            self._prompt_ids[prompt.id] = encode_prompt(self._policy, prompt)
-        return self._prompt_ids[prompt.id]
+        key = (prompt.system, prompt.text)
+        if key not in self._prompt_ids:
+            self._prompt_ids[key] = encode_prompt(self._policy, prompt)
+        return self._prompt_ids[key]
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])
