@@ -259,3 +259,50 @@ def test_long_and_short_rows_weigh_the_same(kim: Policy) -> None:
     _, (update,) = learner_of(kim).learn(lessons)
     mean = sum(lesson.advantage for lesson in lessons) / len(lessons)
     assert update.loss == pytest.approx(-mean, abs=1e-6)
+
+
+def test_the_schedule_counts_updates(kim: Policy) -> None:
+    """Linear with 2 warm-up updates of 8: 0, 1/2, 1, 5/6, … of the rate."""
+    learner = Learner(
+        kim,
+        None,
+        temperature=1.0,
+        mini_batches=4,
+        ratio=Ratio(),
+        clip=Clip(),
+        update=Update(),
+        optimizer=Optimizer(learning_rate=RATE, schedule="linear", warmup_updates=2),
+        total_updates=8,
+    )
+    lessons = lessons_of(kim, peer=False)
+    updates = [update for _ in range(2) for update in learner.learn(lessons)[1]]
+    shares = [0, 1 / 2, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]
+    assert [u.learning_rate / RATE for u in updates] == pytest.approx(shares)
+
+
+def test_the_gradient_is_clipped_to_its_largest_norm(kim: Policy) -> None:
+    """AdamW with a huge ε is plain descent: weights move in proportion to the clipped norm."""
+    lessons = lessons_of(kim, peer=False)
+    seen = []
+    for limit in (1e9, 1e-3):
+        clone = dataclasses.replace(kim, model=copy.deepcopy(kim.model))
+        learner = Learner(
+            clone,
+            None,
+            temperature=1.0,
+            mini_batches=1,
+            ratio=Ratio(),
+            clip=Clip(),
+            update=Update(),
+            optimizer=Optimizer(learning_rate=RATE, max_grad_norm=limit, epsilon=1e3),
+            total_updates=1,
+        )
+        _, (update,) = learner.learn(lessons)
+        moved = [
+            (a - b).detach().square().sum()
+            for a, b in zip(clone.model.parameters(), kim.model.parameters(), strict=True)
+        ]
+        seen.append((update.gradient_norm, float(torch.stack(moved).sum().sqrt())))
+    (norm, free), (same_norm, held) = seen
+    assert same_norm == norm > 1e-3, "the reported norm is that before clipping"
+    assert held / free == pytest.approx(1e-3 / norm, rel=0.05)
