@@ -294,7 +294,7 @@ def test_the_gradient_is_clipped_to_its_largest_norm(kim: Policy) -> None:
             ratio=Ratio(),
             clip=Clip(),
             update=Update(),
-            optimizer=Optimizer(learning_rate=RATE, max_grad_norm=limit, epsilon=1e3),
+            optimizer=Optimizer(learning_rate=1e3, max_grad_norm=limit, epsilon=1e3),
             total_updates=1,
         )
         _, (update,) = learner.learn(lessons)
