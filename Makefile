@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow real check format clean
+.PHONY: demo test test-slow real bench-verify check format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -22,6 +22,9 @@ check: $(READY)
 real: $(READY)
 	$(BIN)/python -m scripts.real_models --out models
 	$(BIN)/hacrl train real --overwrite
+
+bench-verify: $(READY)
+	$(BIN)/python benchmarks/verifier_throughput.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

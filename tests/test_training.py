@@ -231,7 +231,8 @@ def test_unscored_responses_are_left_out_and_counted(
     tiny_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "hacrl.training.make_verifiers", lambda tasks: {"bits": _Unreliable(None, 1.0, 0.0)}
+        "hacrl.training.make_pool",
+        lambda tasks, rule: VerifierPool({"bits": _Unreliable(None, 1.0, 0.0)}),
     )
     notes = Notes()
     folder = train(recipe_from_dict(tiny_recipe(**WIDE)), tmp_path, notes)
@@ -305,3 +306,4 @@ def test_a_run_that_fails_says_so_on_disk_and_keeps_what_it_has(
     folder = RunFolder(tmp_path / "tiny")
     assert json.loads((folder.path / "state.json").read_text())["state"] == "failed"
     assert len(rows(folder)) == 2
+    assert (folder.agents_path / "lee" / "model.safetensors").is_file()

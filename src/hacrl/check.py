@@ -15,12 +15,16 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedToken
 
 from hacrl.agents.encoding import encode_prompt
 from hacrl.agents.loading import ModelUnavailable, load_config, load_tokenizer
+from hacrl.config.evaluation import Evaluation
 from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.errors import UserError
+from hacrl.evaluation.held_out import held_out_jobs
+from hacrl.evaluation.jobs import Job
 from hacrl.progress import is_live
 from hacrl.records import Prompt
 from hacrl.tasks import load_prompts
 from hacrl.tasks.fitting import fitting, prompt_limit
+from hacrl.verify import make_verifiers
 
 __all__ = ["Finding", "Memory", "check", "count_parameters", "examine", "memory"]
 
@@ -73,7 +77,9 @@ def check(recipe: Recipe, console: Console) -> None:
     Raises:
         UserError: the run would fail.
     """
+    make_verifiers(recipe.tasks)
     prompts = load_prompts(recipe.tasks)
+    jobs = held_out_jobs(recipe)
     findings = {name: examine(name, spec, prompts) for name, spec in recipe.agents.items()}
     lengths = {name: f.lengths for name, f in findings.items() if f.lengths is not None}
     limits = {
@@ -91,11 +97,14 @@ def check(recipe: Recipe, console: Console) -> None:
     )
     for table in (
         _agents(recipe, findings, console),
+        *([_tasks(recipe, prompts, kept, console)] if len(recipe.tasks) > 1 else []),
         _work(recipe, len(prompts), len(kept), lengths),
         _memory(recipe, findings, console),
     ):
         console.print()
         console.print(table)
+    if recipe.evaluation is not None:
+        console.print(f"\n{_evaluation(recipe.evaluation, jobs)}", soft_wrap=True)
     console.print("Activations, logits and the sampler's cache come on top.\n")
     for text in warnings:
         console.print(f"warning: {text}", markup=False, soft_wrap=True)
@@ -179,6 +188,32 @@ def _agents(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
     return table
 
 
+def _tasks(
+    recipe: Recipe, prompts: Sequence[Prompt], kept: Sequence[Prompt], console: Console
+) -> Table:
+    """What is mixed: a task's epochs follow from its share of the places, not from its size."""
+    table = _table(console)
+    table.add_column("task")
+    for name in ("source", "verifier"):
+        table.add_column(name)
+    for name in ("prompts", "used", "share", "epochs"):
+        table.add_column(name, justify="right")
+    total = sum(task.weight for task in recipe.tasks.values())
+    for name, task in recipe.tasks.items():
+        used = sum(prompt.task == name for prompt in kept)
+        share = task.weight / total
+        table.add_row(
+            name,
+            task.source.type,
+            task.verifier.type,
+            f"{sum(prompt.task == name for prompt in prompts):,}",
+            f"{used:,}",
+            f"{share:.1%}",
+            f"{recipe.steps * recipe.prompts_per_step * share / used:.2f}",
+        )
+    return table
+
+
 def _work(recipe: Recipe, prompts: int, kept: int, lengths: Mapping[str, Sequence[int]]) -> Table:
     """Prompts, rollouts and tokens. Whatever is a limit says so."""
     own = recipe.prompts_per_step * recipe.group_size
@@ -196,6 +231,18 @@ def _work(recipe: Recipe, prompts: int, kept: int, lengths: Mapping[str, Sequenc
         f"{tokens * len(recipe.agents) * recipe.steps:,} in the run",
     )
     return table
+
+
+def _evaluation(rule: Evaluation, jobs: Sequence[Job]) -> str:
+    times = ["at the start"] * rule.at_start
+    times += [f"every {_plural(rule.every, 'step')}"] if rule.every else []
+    tasks = ", ".join(f"{job.name} ({_plural(len(job.prompts), 'problem')})" for job in jobs)
+    how = "greedy" if rule.greedy else f"at temperature {rule.temperature:g}"
+    return (
+        f"evaluation {', '.join([*times, 'after the last step'])}: {tasks}, "
+        f"{_plural(rule.samples, 'response')} each, {how}, at most "
+        f"{jobs[0].settings.max_new_tokens:,} new tokens"
+    )
 
 
 def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -> Table:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,17 +14,17 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
+from hacrl import cli_evaluation
 from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, describe, find_recipe
 from hacrl.errors import UserError
 from hacrl.phases import Interrupted
+from hacrl.terminal import make_console, quieten_libraries, say
 
 __all__ = ["app", "main"]
 
 _USER_ERROR = 2
 _INTERRUPTED = 130
-_PIPE_WIDTH = 120
-"""Columns where there is no terminal to ask."""
 
 
 class _Commands(TyperGroup):
@@ -90,7 +88,9 @@ def _options(
       hacrl demo                        see it work, in minutes
       hacrl recipes                     what comes with the package
       hacrl check my.yaml               what a recipe would run
+      hacrl verify my.yaml              what its reward makes of its own golds
       hacrl train my.yaml steps=30      train
+      hacrl eval runs/my --bench gsm8k  how good the agents are
     """
 
 
@@ -117,14 +117,14 @@ def train(
       hacrl train my.yaml sharing='{kim: [lee]}' --overwrite
     """
     settings = load_recipe(find_recipe(recipe), overrides or ())
-    console = _console()
+    console = make_console()
     folder = runs / settings.name
-    _say(
+    say(
         console,
         f"run {settings.name}: {settings.steps} steps, method {settings.method}, "
         f"agents {', '.join(settings.agents)}",
     )
-    _quieten_libraries()
+    quieten_libraries()
     from hacrl import training
     from hacrl.progress import watch
 
@@ -132,9 +132,9 @@ def train(
         with watch(settings.steps, console) as observer:
             training.train(settings, runs, observer, overwrite=overwrite)
     except Interrupted as error:
-        _say(console, f"interrupted; the agents as they are have been saved in {folder / 'agents'}")
+        say(console, f"interrupted; the agents as they are have been saved in {folder / 'agents'}")
         raise typer.Exit(_INTERRUPTED) from error
-    _say(console, f"finished: {folder}, trained agents in {folder / 'agents'}")
+    say(console, f"finished: {folder}, trained agents in {folder / 'agents'}")
 
 
 @app.command()
@@ -151,10 +151,73 @@ def check(recipe: RecipeArgument, overrides: Overrides = None) -> None:
       hacrl check my.yaml sampling.group_size=16 prompts.max_tokens=256
     """
     settings = load_recipe(find_recipe(recipe), overrides or ())
-    _quieten_libraries()
+    quieten_libraries()
     from hacrl import check as checking
 
-    checking.check(settings, _console())
+    checking.check(settings, make_console())
+
+
+@app.command()
+def verify(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(metavar="RECIPE", help="A YAML file, or the name of a bundled recipe."),
+    ] = None,
+    overrides: Overrides = None,
+    bench: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Benchmarks instead of a recipe, or all."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Local benchmarks: DIR/NAME/test.jsonl."),
+    ] = None,
+    responses: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Responses: JSON lines, JSON, CSV or Parquet."),
+    ] = None,
+    field: Annotated[str, typer.Option(help="The field that holds a response.")] = "response",
+    examples: Annotated[int, typer.Option(min=0, help="Shown of each outcome.")] = 2,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every verdict as a JSON line.")
+    ] = None,
+) -> None:
+    """Show what the reward makes of responses, before training on it.
+
+    Without responses, scores the golds of the tasks against themselves: all should be right. A
+    row of responses names its prompt in a field prompt_id, as in the rollouts of a run; else the
+    rows are taken in the order of the prompts.
+
+    \b
+    Examples:
+      hacrl verify my.yaml
+      hacrl verify my.yaml tasks.math.verifier.last_number=true
+      hacrl verify my.yaml --responses answers.jsonl --field text --out x.jsonl
+      hacrl verify --bench gsm8k,math500 --data folder --examples 5
+    """
+    from hacrl.config.schema import Verification
+
+    if bench is None:
+        if recipe is None:
+            raise UserError("verify: name a RECIPE, or benchmarks with --bench gsm8k,math500")
+        if data is not None:
+            raise UserError(
+                "verify: --data holds benchmarks and needs --bench; a recipe has its own"
+            )
+        settings = load_recipe(find_recipe(recipe), overrides or ())
+        tasks, rule = settings.tasks, settings.verification
+    else:
+        if recipe is not None:
+            raise UserError("verify: give either a RECIPE or --bench, not both")
+        from hacrl.tasks import benchmark_tasks
+
+        tasks, rule = benchmark_tasks(bench.replace(" ", "").split(","), data), Verification()
+    quieten_libraries()
+    from hacrl.audit import run_audit
+
+    run_audit(
+        tasks, rule, make_console(), responses=responses, field=field, examples=examples, out=out
+    )
 
 
 @app.command()
@@ -174,7 +237,7 @@ def recipes(
     table = Table.grid(padding=(0, 3))
     for known, path in bundled_recipes().items():
         table.add_row(known, Text(describe(path)))
-    _console().print(table)
+    make_console().print(table)
 
 
 @app.command()
@@ -192,10 +255,14 @@ def demo(
       hacrl demo
       hacrl demo --seed 3 --runs tries
     """
-    _quieten_libraries()
+    quieten_libraries()
     from hacrl.demo.run import run_demo
 
-    run_demo(runs, seed, _console())
+    run_demo(runs, seed, make_console())
+
+
+app.command("eval")(cli_evaluation.evaluate)
+app.command()(cli_evaluation.compare)
 
 
 def main() -> None:
@@ -210,21 +277,3 @@ def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"hacrl {version('hacrl')}")
         raise typer.Exit
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, markup=False, soft_wrap=True)
-
-
-def _quieten_libraries() -> None:
-    """Keep progress bars and remarks of libraries out of ours, in worker processes too.
-
-    They read these variables when they are imported; a user's own settings win.
-    """
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # heeded by transformers as well
-    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

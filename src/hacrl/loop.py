@@ -37,6 +37,7 @@ def co_train(
     group_size: int,
     phases: Phases,
     record: Callable[[StepResult], None],
+    evaluate: Callable[[int], None],
 ) -> None:
     """Let every agent of the fleet learn from everybody's verified rollouts.
 
@@ -44,7 +45,10 @@ def co_train(
         group_size: G, responses per agent and prompt.
         phases: times each phase and may end the run after one.
         record: told of every step once it is complete.
+        evaluate: told of the number of completed steps, 0 before the first; evaluates if it is
+            time.
     """
+    evaluate(0)
     for step in range(steps):
         batch = prompts.batch(step)
         with phases("sample", step):
@@ -56,6 +60,7 @@ def co_train(
         with phases("learn", step):
             reports = fleet.learn(pool, omega)
         record(StepResult(pool, capability.estimates(), omega, reports, phases.seconds()))
+        evaluate(step + 1)
 
 
 def verify(

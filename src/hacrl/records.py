@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Outcome", "Pool", "Prompt", "Rollout", "Verdict", "Verified"]
+__all__ = ["Decoding", "Outcome", "Pool", "Prompt", "Rollout", "Verdict", "Verified"]
 
 
 class Outcome(StrEnum):
@@ -26,6 +26,23 @@ class Outcome(StrEnum):
     """The gold answer cannot be judged by this verifier."""
     TIMEOUT = "timeout"
     SCORER_ERROR = "scorer_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How responses are drawn.
+
+    Args:
+        max_new_tokens: limit of a response, end token included.
+        batch_size: sequences that are generated together.
+        greedy: always the most likely token; the temperature then has no influence.
+        temperature: of the full distribution.
+    """
+
+    max_new_tokens: int
+    batch_size: int
+    greedy: bool = False
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ import torch
 
 from hacrl.capability import CapabilityTracker
 from hacrl.config import Recipe
+from hacrl.errors import UserError
+from hacrl.evaluation.held_out import HeldOut, held_out_jobs
 from hacrl.fleet import Fleet, LocalFleet
 from hacrl.loop import StepResult, co_train
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
@@ -20,7 +22,7 @@ from hacrl.runs.folder import RunFolder
 from hacrl.runs.metrics import step_metrics
 from hacrl.tasks import PromptStream, load_prompts
 from hacrl.tasks.fitting import fitting, prompt_limit
-from hacrl.verify import VerifierPool, make_verifiers
+from hacrl.verify import VerifierPool, make_pool
 
 __all__ = ["Observer", "Silent", "fitting_prompts", "train"]
 
@@ -65,34 +67,41 @@ def train(
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     prompts = load_prompts(recipe.tasks)
+    verifiers = make_pool(recipe.tasks, recipe.verification)
+    jobs = held_out_jobs(recipe)
     observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
     fleet = LocalFleet.from_recipe(recipe)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
+    held_out = HeldOut(recipe, jobs, fleet, observer.note, observer.phase)
     run = RunFolder.create(root, recipe, overwrite=overwrite)
-    interrupted = None
+    stopped: Interrupted | UserError | None = None
     try:
-        with finish_phase_on_interrupt() as stop:
+        with held_out, finish_phase_on_interrupt() as stop:
             try:
-                _run(recipe, fleet, fitting, run, observer, Phases(observer.phase, stop))
-            except Interrupted as error:
-                interrupted = error
+                phases = Phases(observer.phase, stop)
+                _run(recipe, fleet, fitting, verifiers, run, observer, phases, held_out)
+            except (Interrupted, UserError) as error:
+                stopped = error  # the agents as they are by now are worth keeping
         run.add_agents(fleet.save)
     except BaseException:
         run.set_state("failed")
         raise
-    run.set_state("interrupted" if interrupted else "finished")
-    if interrupted:
-        raise interrupted
-    return run
+    if stopped is None:
+        run.set_state("finished")
+        return run
+    run.set_state("interrupted" if isinstance(stopped, Interrupted) else "failed")
+    raise stopped
 
 
 def _run(
     recipe: Recipe,
     fleet: Fleet,
     prompts: Sequence[Prompt],
+    verifiers: VerifierPool,
     run: RunFolder,
     observer: Observer,
     phases: Phases,
+    held_out: HeldOut,
 ) -> None:
     advisor = Advisor()
     started = time.perf_counter()
@@ -100,7 +109,7 @@ def _run(
     def record(result: StepResult) -> None:
         run.add_rollouts(result.pool)
         run.add_lessons(result.pool.step, (le for r in result.reports for le in r.lessons))
-        metrics = step_metrics(result)
+        metrics = step_metrics(result, tuple(recipe.tasks))
         run.add_metrics(metrics)
         done = result.pool.step + 1
         per_step = (time.perf_counter() - started) / done
@@ -108,12 +117,16 @@ def _run(
         for text in advisor.advise(metrics):
             observer.note(text)
 
-    rule = recipe.verification
-    with VerifierPool(make_verifiers(recipe.tasks), rule.workers, rule.seconds) as pool:
+    with verifiers:
         co_train(
             fleet,
-            PromptStream(prompts, recipe.prompts_per_step, recipe.seed),
-            pool,
+            PromptStream(
+                prompts,
+                recipe.prompts_per_step,
+                recipe.seed,
+                {name: task.weight for name, task in recipe.tasks.items()},
+            ),
+            verifiers,
             CapabilityTracker(
                 fleet.agents,
                 recipe.capability.window,
@@ -124,6 +137,7 @@ def _run(
             group_size=recipe.group_size,
             phases=phases,
             record=record,
+            evaluate=lambda completed: held_out.after(completed, run.path),
         )
 
 

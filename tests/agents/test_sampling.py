@@ -92,3 +92,20 @@ def test_batches_hold_all_prompts_in_order(kim: Policy) -> None:
     assert [group[0].token_ids for group in greedy] == [
         group[0].token_ids for group in draw(kim, temperature=1e-4)
     ]
+
+
+def test_greedy_takes_the_most_likely_token_and_records_its_true_logprob(
+    kim: Policy, lee: Policy
+) -> None:
+    for policy in (kim, lee):
+        groups = draw(policy, greedy=True)
+        assert groups == draw(policy, greedy=True, seed=2)
+        assert all(group == [group[0]] * 4 for group in groups)
+        cold = draw(policy, temperature=1e-4)
+        assert [g[0].token_ids for g in groups] == [g[0].token_ids for g in cold]
+        sequences = pad(PROMPTS, [g[0].token_ids for g in groups], policy.pad_id, policy.device)
+        with torch.no_grad():
+            again = response_logprobs(policy, sequences, 1.0)
+        for row, group in enumerate(groups):
+            recorded = group[0].logprobs
+            assert again[row, : len(recorded)].tolist() == pytest.approx(recorded, abs=1e-5)

@@ -112,7 +112,7 @@ def test_mini_batches_need_responses() -> None:
         ({"ratio": {"alpha": 8}}, "ratio.alpha"),
         ({"clip": {"delta": 1.5}}, "clip.delta"),
         ({"tasks": {"sums": TASK | {"instruction": "Solve it."}}}, "tasks.sums.instruction"),
-        ({"tasks": {"sums": TASK | {"source": {"type": "csv"}}}}, "tasks.sums.source"),
+        ({"tasks": {"sums": TASK | {"source": {"type": "xml"}}}}, "tasks.sums.source"),
         ({"tasks": {"sums": TASK | {"source": {"path": "x"}}}}, "tasks.sums.source"),
     ],
 )

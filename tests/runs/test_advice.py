@@ -48,6 +48,20 @@ def test_what_is_worth_saying() -> None:
     assert "2 updates skipped" in said(skipped_updates=2)
 
 
+def test_a_difference_in_form_is_named_as_what_it_does_to_the_ratio() -> None:
+    bad = {"outcomes": {"no_answer": 40, "wrong": 24}}
+    (apart,) = Advisor().advise([row(**bad), row(agent="lee")])
+    assert "kim: 40 of 64 responses hold no answer in the expected form, of lee 0 of 64" in apart
+    assert "ω takes this difference in form for one in capability" in apart
+    both = Advisor().advise([row(**bad), row(agent="lee", **bad)])
+    assert len(both) == 2
+    assert "ω" not in "".join(both)
+    (alone,) = Advisor().advise([row(**bad)])
+    assert "its reward measures the form" in alone
+    some = {"outcomes": {"no_answer": 15, "wrong": 49}}
+    assert Advisor().advise([row(**some), row(agent="lee")]) == []
+
+
 def test_steps_without_signal_are_mentioned_after_three_in_a_row() -> None:
     advisor = Advisor()
     silent = {"groups_without_signal": 8, "sources": {}}

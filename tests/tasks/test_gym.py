@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 
 from hacrl.config.sources import ReasoningGymSource
@@ -31,3 +33,47 @@ def test_bad_settings(config: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"source\.config: the generator chain_sum") as caught:
         load_task("task", task(size=2, config=config))
     assert len(str(caught.value).splitlines()) <= 2
+
+
+def mixture(size: int, **generators: dict[str, object]) -> Task:
+    source = {"type": "reasoning_gym", "generators": generators, "size": size, "seed": 3}
+    return Task.model_validate({"source": source, "verifier": {"type": "math"}})
+
+
+def test_a_mixture_holds_generators_by_weight() -> None:
+    made = mixture(
+        200,
+        chain_sum={"weight": 3, "config": {"min_terms": 2, "max_terms": 2}},
+        gcd={},
+    )
+    prompts = load_task("t", made)
+    names = Counter(p.metadata["source_dataset"] for p in prompts)
+    assert names["chain_sum"] + names["gcd"] == len(prompts) == 200
+    assert 130 <= names["chain_sum"] <= 170
+    assert {
+        p.metadata["num_terms"] for p in prompts if p.metadata["source_dataset"] == "chain_sum"
+    } == {2}
+    assert prompts == load_task("t", made)
+
+
+def test_difficulty_is_a_level_of_the_curriculum() -> None:
+    terms = [
+        max(
+            int(str(p.metadata["num_terms"]))
+            for p in load_task("t", task(size=30, difficulty=level))
+        )
+        for level in (0, 3)
+    ]
+    assert terms[0] < terms[1]
+    config = {"min_terms": 2, "max_terms": 2}
+    prompts = load_task("t", task(size=5, difficulty=3, config=config))
+    assert {p.metadata["num_terms"] for p in prompts} == {2}
+    with pytest.raises(UserError, match=r"source\.difficulty: the generator acre has no levels"):
+        load_task("t", task("acre", difficulty=1))
+
+
+def test_a_mixture_names_what_is_wrong() -> None:
+    with pytest.raises(UserError, match="no generator 'gdc'; did you mean gcd"):
+        load_task("t", mixture(3, chain_sum={}, gdc={}))
+    with pytest.raises(UserError, match="the generator chain_sum or gcd refuses its settings"):
+        load_task("t", mixture(3, chain_sum={"config": {"min_terms": -1}}, gcd={}))

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hacrl.config.verifiers import ExactVerifier, MathVerifier
 from hacrl.records import Outcome, Prompt, Verdict
-from hacrl.verify import Exact, Math, VerifierPool, make_verifier
+from hacrl.verify import Math, VerifierPool
 
 EQUAL = [
     ("1/3", r"\frac{1}{3}"), ("1/3", "0.333333"), (r"\frac13", "1/3"), ("0.5", "1/2"),
@@ -27,7 +26,19 @@ EQUAL = [
     (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{bmatrix}1\\2\end{bmatrix}"),
     ("[1,2)", "[1, 2)"), ("x<3", r"(-\infty,3)"), (r"\emptyset", r"\varnothing"), ("-1", "−1"),
     ("27.0", "27"), ("-1./3", "-1/3"), ("2^{10}", "1024"), ("10!", "3628800"), (r"\log_2 8", "3"),
-    (r"\infty", "infinity"),
+    (r"\infty", "infinity"), ("18", r"\frac{36}{2}"), ("-5", r"-\frac{10}{2}"), ("0", "-0"),
+    ("7", "07"), ("07", "7"), ("18", "+18"), (r"\$5.50", "5.5"), ("5", "€5"), ("1/2", ".5"),
+    (r"\frac{3}{4}", r"75\%"), (r"10\%", "0.1"), ("1.23e-4", "0.000123"), ("10^6", "1000000"),
+    ("1,234,567", "1234567"), (r"1\,000\,000", "1000000"), ("x^2-1", "(x-1)(x+1)"),
+    (r"\{1,2,3\}", "1,2,3"), (r"\binom{5}{2}", "10"), (r"\lfloor 2.5\rfloor", "2"),
+    ("|-3|", "3"), ("C", r"\textbf{(C)}"), (r"x \in [1,2]", "[1,2]"), ("x>3", "3<x"),
+    ("x=1,x=2", "1,2"), ("2:3", "2:3"),
+    (r"(-\infty,0)\cup(1,\infty)", r"(-\infty, 0) \cup (1, \infty)"),
+    (r"\frac \pi4", r"\frac{\pi}{4}"), ("np.arcsin(10/13)", r"\arcsin(\frac{10}{13})"),
+    (r"L_{\odot}", r"L_\odot"), (r"\gamma^{2}-1", r"(\gamma-1)(\gamma+1)"), ("E_{1}", "E_1"),
+    (r"\frac{1}{3}E_{1}+\frac{2}{3}E_{2}", r"\frac{E_1+2E_2}{3}"), ("t(0,4]", "(0,4]"),
+    (r"m_{\max }=2", r"m_{max}=2"), (r"111, \! 111, \! 111", "111111111"), ("4210_5", "4210_{5}"),
+    ("11_2", "3_{10}"),
 ]  # fmt: skip
 
 DIFFERENT = [
@@ -40,14 +51,24 @@ DIFFERENT = [
     ("x<3", r"x\le3"), ("1/3", "0.33"), (r"\sqrt2", "1.41"), ("130000", "1,30,000"),
     ("123456789", "123456788"), ("0.5", "0.5000000001"), ("2x", "2y"), ("3", "3x"), ("2", "2 pi"),
     ("5", "5 million"), ("A", "B"), (r"\text{even}", r"\text{odd}"), (r"\text{Evelyn}", "Evel"),
-    ("11:30", "11:45"), (r"9\%", "9.5"),
+    ("11:30", "11:45"), (r"9\%", "9.5"), ("18", r"\frac{37}{2}"), ("18", "81"), ("18", "1 8"),
+    ("0", "1e-7"), ("0", "10^{-20}"), ("100", "10^3"), ("1/2", "2/1"), ("5", "5i"), ("3", "3!"),
+    ("x+1", "x-1"), ("1", "1,1,1,2"), (r"\pi", "3.14"), (r"\pi", "22/7"), ("x=2", "x=-2"),
+    ("[0,1]", "(0,1)"), ("1000", "1,00,0"), ("3", "3,000"), (r"10\%", "0.01"), ("A", "AB"),
+    ("9.11", "9.9"), ("1e400", "1e401"), ("10^{400}", "10^{401}"), ("2^{1000}", "2^{1001}"),
+    (r"\text{yes}", r"\text{no}"), ("4210_5", "4210_6"), ("I_1", "I_2"), ("E_{0}", "E_{1}"),
+    (r"\frac{1}{3}E_{1}+\frac{2}{3}E_{2}", r"\frac{1}{3}E_{1}+\frac{1}{3}E_{2}"),
+    (r"111, \! 111, \! 111", "111"), ("t(0,4]", "(0,5]"), (r"\frac\pi4", r"\frac\pi3"),
 ]  # fmt: skip
 
 KNOWN_MISSES = [
     (r"(-\infty,3)", "x<3", Outcome.WRONG),
     ("5", "6=5", Outcome.RIGHT),
     ("11_2", "11", Outcome.RIGHT),
+    ("(1,2)", "1,2", Outcome.RIGHT),
+    ("-1", "i^2", Outcome.WRONG),
     ("6:00", "6:00", Outcome.NOT_VERIFIABLE),
+    ("true", "true", Outcome.NOT_VERIFIABLE),
 ]
 
 
@@ -112,12 +133,42 @@ def test_rewards_and_outcomes(pool: VerifierPool) -> None:
     ]
 
 
+def test_integers_are_read_as_math_verify_reads_them() -> None:
+    from math_verify import parse
+
+    from hacrl.verify.equality import read
+
+    for text in ("0", "-0", "18", "-5", "1" * 40):
+        ours, theirs = read(text), parse(f"\\boxed{{{text}}}", parsing_timeout=None)
+        assert (type(ours[0]), ours[0]) == (type(theirs[0]), theirs[0])
+
+
+def test_agents_with_different_forms_are_told_apart_from_agents_that_are_wrong() -> None:
+    boxes = [rf"\boxed{{{n}}}" for n in (5, 5, 6, 5)]
+    hashes = [f"#### {n}" for n in (5, 5, 6, 5)]
+    same = [Outcome.RIGHT, Outcome.RIGHT, Outcome.WRONG, Outcome.RIGHT]
+    assert [Math()(prompt("5"), text).outcome for text in boxes] == same
+    assert [Math()(prompt("5"), text).outcome for text in hashes] == same
+    strict = Math(marker=None)
+    assert [strict(prompt("5"), text).outcome for text in boxes] == same
+    assert [strict(prompt("5"), text).outcome for text in hashes] == [Outcome.NO_ANSWER] * 4
+
+
 def test_hostile_answers_are_bounded() -> None:
     hostile = [
         "7^{7^{7^{7^{7}}}}",
         "9" * 20_000,
         "9" * 990,
+        "9" * 990 + "/7",
         "100000000!",
+        "9^{9^{9^{9}}} - 9^{9^{9^{9}}}",
+        r"\binom{10^9}{5 \cdot 10^8}",
+        "x" * 500,
+        "{" * 400 + "5" + "}" * 400,
+        r"\frac{1}{" * 80 + "2" + "}" * 80,
+        "\u202e5",
+        "٣",
+        "1e999999999",
         "(" * 990,
         r"\sqrt{" * 150 + "}" * 150,
     ]
@@ -164,13 +215,6 @@ def test_long_responses_are_screened_quickly(unit: str) -> None:
 
 def test_lone_surrogates_reach_the_worker(pool: VerifierPool) -> None:
     assert outcomes(pool, [("x+1", "\ud800")]) == [Outcome.WRONG]
-
-
-def test_make_verifier() -> None:
-    spec = MathVerifier(marker="=>", last_number=True, correct=2.0, wrong=-1.0)
-    assert make_verifier(spec) == Math("=>", True, 2.0, -1.0)
-    other = ExactVerifier(marker=None, correct=2.0)
-    assert make_verifier(other) == Exact(None, 2.0, 0.0)
 
 
 def test_plain_numbers_need_no_worker() -> None:

@@ -1,19 +1,31 @@
 import logging
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from verifier_stubs import Hostile, Unstartable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from verifier_stubs import Hostile, Unstartable, everything, everything_in_threads
 
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
-from hacrl.verify import Exact, Math, VerifierPool
+from hacrl.verify import (
+    Choice,
+    Exact,
+    Function,
+    Math,
+    ReasoningGym,
+    Total,
+    Verifier,
+    VerifierPool,
+)
 
 GOOD = [(Prompt(f"t/{i}", "t", "?", str(i)), str(i)) for i in range(20)]
 RIGHT = [Verdict(1.0, Outcome.RIGHT, str(i)) for i in range(20)]
@@ -81,22 +93,104 @@ def test_first_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_same_verdicts_from_a_thread() -> None:
+def test_errors_beyond_the_limit_end_the_run() -> None:
+    verifiers = {"t": Hostile(), "other": Exact()}
+    good = [(Prompt("other/0", "other", "?", "a"), "#### a")] * 20
+    with VerifierPool(verifiers, seconds=5.0, max_errors=0.5) as pool:
+        half = pool.verify([*GOOD[:2], ask("raise"), ask("inline error"), *good])
+        assert [v.outcome for v in half[:4]] == [Outcome.RIGHT] * 2 + [Outcome.SCORER_ERROR] * 2
+        assert pool.first_errors == {"t": "KeyError: 'inline'"}
+        with pytest.raises(UserError) as caught:
+            pool.verify([*GOOD[:2], *[ask("raise")] * 3, *good])
+    assert str(caught.value) == (
+        "tasks.t.verifier: failed on 3 of 5 responses, first with: KeyError: 'inline'\n"
+        "mend what it complains about, or raise verification.max_errors, which is 0.5"
+    )
+
+
+def test_no_error_may_be_allowed() -> None:
+    with VerifierPool({"t": Hostile()}, max_errors=0.0) as pool:
+        assert pool.verify(GOOD) == RIGHT
+        with pytest.raises(UserError, match="failed on 1 of 21 responses"):
+            pool.verify([*GOOD, ask("inline error")])
+
+
+def test_a_response_that_is_too_long_is_not_read() -> None:
+    pool = VerifierPool({"t": Exact(wrong=-1.0)}, max_chars=6)
+    prompt = Prompt("t/0", "t", "?", "a")
+    assert pool.verify([(prompt, "#### a"), (prompt, " #### a")]) == [
+        Verdict(1.0, Outcome.RIGHT, "a"),
+        Verdict(-1.0, Outcome.NO_ANSWER),
+    ]
+
+
+def test_a_million_characters_are_read_in_time() -> None:
+    pool = VerifierPool({"t": Math(last_number=True), "c": Choice(), "e": Exact()})
+    start = time.process_time()
+    for text in ("\\boxed{", "1,", "answer is ", "é"):
+        long = text * (1_000_000 // len(text))
+        rows = [(Prompt("t/0", task, "?", "B"), long) for task in pool.verifiers]
+        assert {v.outcome for v in pool.verify(rows)} <= {Outcome.NO_ANSWER, Outcome.WRONG}
+    assert time.process_time() - start < 12
+
+
+ANY: dict[str, Verifier] = {
+    "math": Math(last_number=True),
+    "exact": Exact(marker=None),
+    "choice": Choice(),
+    "function": Function("user_rewards:exact"),
+    "batch": Function("user_rewards:together_slowly", size=8),
+    "gym": ReasoningGym("chain_sum"),
+    "sum": Total((Choice(), Math(), Function("user_rewards:exact")), (1.0, 0.5, 0.5)),
+}
+
+
+@pytest.fixture(scope="module")
+def any_pool() -> Iterator[VerifierPool]:
+    with VerifierPool(ANY, seconds=2.0) as pool:
+        yield pool
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.text() | st.text(alphabet="\\{}#[]()0123456789ABC^!_ \n"), max_size=4))
+def test_any_response_has_an_outcome(any_pool: VerifierPool, texts: list[str]) -> None:
+    bodies = [text for body in texts for text in (body, f"\\boxed{{{body}}}")]
+    rows = [(Prompt("t/0", task, "?", "B"), text) for task in ANY for text in bodies]
+    for (prompt, _), verdict in zip(rows, any_pool.verify(rows), strict=True):
+        assert verdict.outcome is not Outcome.SCORER_ERROR
+        assert (verdict.reward is None) == (verdict.outcome is Outcome.NOT_VERIFIABLE)
+        assert verdict.reward is None or 0.0 <= verdict.reward <= ANY[prompt.task].correct
+
+
+def test_same_verdicts_from_threads_and_actors() -> None:
+    here = everything()
+    assert here[0] == [Outcome.RIGHT, Outcome.WRONG, Outcome.NO_ANSWER, Outcome.TIMEOUT]
+    with ThreadPoolExecutor(3) as threads:
+        assert [f.result() for f in [threads.submit(everything) for _ in range(2)]] == [here] * 2
+    # Ray's actors are processes like this one: not forked, not daemons.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as actor:
+        assert actor.submit(everything).result() == here
+        # Threads of an actor, as with max_concurrency > 1.
+        assert actor.submit(everything_in_threads).result() == [here] * 2
+
+
+def test_one_pool_serves_several_threads() -> None:
     rows = [
         (Prompt("t/0", "t", "?", "1/3"), r"\boxed{\frac{1}{3}}"),
         (Prompt("t/1", "t", "?", "1/3"), r"\boxed{\frac{1}{4}}"),
     ]
-    found: list[list[Verdict]] = []
-    with VerifierPool({"t": Math()}) as pool:
-        threads = [
-            threading.Thread(target=lambda: found.append(pool.verify(rows))) for _ in range(3)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with VerifierPool({"t": Math()}) as pool, ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(pool.verify, [rows] * 3))
         assert found == [pool.verify(rows)] * 3
     assert [v.outcome for v in found[0]] == [Outcome.RIGHT, Outcome.WRONG]
+
+
+def test_a_daemon_is_told_that_it_cannot_have_workers() -> None:
+    with (
+        multiprocessing.get_context("spawn").Pool(1) as daemons,
+        pytest.raises(UserError, match="a daemon process may not have"),
+    ):
+        daemons.apply(everything)
 
 
 def test_no_worker_starts_for_what_is_decided_inline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,13 @@
-"""A verifier that does what the response says, the bad things included."""
+"""A verifier that does what the response says, the bad things included; work for an actor."""
 
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hacrl.records import Outcome, Prompt, Verdict
-from hacrl.verify import Verifier
+from hacrl.verify import Code, Math, Verifier, VerifierPool
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,25 @@ class Hostile(Verifier):
 class Unstartable(Hostile):
     def prepare(self) -> None:
         os._exit(1)
+
+
+def everything() -> list[list[Outcome]]:
+    """What a pool that is made here says of a few responses, by task."""
+    verifiers = {"math": Math(), "code": Code(seconds=1.0)}
+    rows = [
+        ("math", "1/3", r"\boxed{\frac{1}{3}}"),
+        ("math", "1/3", r"\boxed{\frac{1}{4}}"),
+        ("math", "1/3", "1/3"),
+        ("math", "x+1", r"\boxed{7^{7^{7^{7^{7}}}}}"),
+        ("code", "assert x == 1", "x = 1"),
+        ("code", "assert x == 1", "x = 2"),
+        ("code", "assert x == 1", "while True: pass"),
+    ]
+    with VerifierPool(verifiers, workers=2, seconds=2.0) as pool:
+        found = pool.verify([(Prompt("t/0", task, "?", gold), text) for task, gold, text in rows])
+    return [[verdict.outcome for verdict in part] for part in (found[:4], found[4:])]
+
+
+def everything_in_threads() -> list[list[list[Outcome]]]:
+    with ThreadPoolExecutor(2) as threads:
+        return [f.result() for f in [threads.submit(everything) for _ in range(2)]]

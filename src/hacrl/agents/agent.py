@@ -10,21 +10,19 @@ from pathlib import Path
 import torch
 
 from hacrl.advantages import advantages
-from hacrl.agents.encoding import decode_response, encode_prompt
 from hacrl.agents.learner import Learner
 from hacrl.agents.lessons import make_lessons
 from hacrl.agents.loading import load_policy
 from hacrl.agents.policy import Policy, save_policy
 from hacrl.agents.reporting import LearnReport, make_report
-from hacrl.agents.sampling import sample
-from hacrl.config.schema import Advantage, Recipe, Sampling
-from hacrl.records import Pool, Prompt, Rollout
-from hacrl.seeding import derive_seed
+from hacrl.agents.respondent import Respondent
+from hacrl.config.schema import Advantage, Recipe
+from hacrl.records import Decoding, Pool
 
 __all__ = ["Agent"]
 
 
-class Agent:
+class Agent(Respondent):
     """One participant of a run.
 
     Args:
@@ -32,7 +30,7 @@ class Agent:
         learner: trains the policy in place.
         sources: names of the peers that it learns from.
         sharing: for every agent of the run, whom it learns from; decides the baselines.
-        sampling: how it draws responses.
+        decoding: how it draws responses in training.
         advantage: how it judges them.
         seed: of the run.
     """
@@ -43,19 +41,14 @@ class Agent:
         learner: Learner,
         *,
         sharing: dict[str, tuple[str, ...]],
-        sampling: Sampling,
+        decoding: Decoding,
         advantage: Advantage,
         seed: int,
     ) -> None:
-        self.name = policy.name
-        self.version = 0
-        self._policy = policy
+        super().__init__(policy, decoding, seed)
         self._learner = learner
         self._sharing = sharing
-        self._sampling = sampling
         self._advantage = advantage
-        self._seed = seed
-        self._prompt_ids: dict[tuple[str | None, str], list[int]] = {}
 
     @classmethod
     def from_recipe(cls, name: str, recipe: Recipe) -> Agent:
@@ -84,62 +77,14 @@ class Agent:
             policy,
             learner,
             sharing={agent: recipe.sources(agent) for agent in recipe.agents},
-            sampling=recipe.sampling,
+            decoding=Decoding(
+                recipe.sampling.max_new_tokens,
+                recipe.sampling.batch_size,
+                temperature=recipe.sampling.temperature,
+            ),
             advantage=recipe.advantage,
             seed=recipe.seed,
         )
-
-    @property
-    def positions(self) -> int | None:
-        """Tokens of prompt and response that the model can address, None if unlimited."""
-        return self._policy.max_tokens
-
-    def prompt_lengths(self, prompts: Sequence[Prompt]) -> list[int]:
-        """Tokens of each prompt under this agent's own template."""
-        return [len(self._encode(prompt)) for prompt in prompts]
-
-    def sample(
-        self,
-        prompts: Sequence[Prompt],
-        group_size: int,
-        *,
-        occasion: str,
-        temperature: float | None = None,
-    ) -> list[Rollout]:
-        """Draw `group_size` responses to each prompt.
-
-        Args:
-            occasion: names the draw, such as `step 3`. The same occasion draws the same numbers;
-                nothing else depends on it, and torch's random state is left alone.
-            temperature: other than the training temperature.
-        """
-        groups = sample(
-            self._policy,
-            [self._encode(prompt) for prompt in prompts],
-            group_size,
-            temperature=temperature or self._sampling.temperature,
-            max_new_tokens=self._sampling.max_new_tokens,
-            batch_size=self._sampling.batch_size,
-            seed=derive_seed(self._seed, "sample", self.name, occasion),
-        )
-        rollouts = []
-        for position, group in enumerate(groups):
-            for number, one in enumerate(group):
-                text, unshareable = decode_response(self._policy, one.token_ids, one.finished)
-                rollouts.append(
-                    Rollout(
-                        prompt=position,
-                        agent=self.name,
-                        sample=number,
-                        policy_version=self.version,
-                        text=text,
-                        token_ids=tuple(one.token_ids),
-                        token_logprobs=tuple(one.logprobs),
-                        finished=one.finished,
-                        unshareable=unshareable,
-                    )
-                )
-        return rollouts
 
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
         """Update the policy from the pool of one step.
@@ -160,7 +105,7 @@ class Agent:
             pool,
             sources,
             dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
-            [self._encode(prompt) for prompt in pool.prompts],
+            [self.encode(prompt) for prompt in pool.prompts],
         )
         rows, updates = self._learner.learn(lessons)
         self.version += len(updates)
@@ -169,12 +114,6 @@ class Agent:
     def save(self, folder: Path) -> None:
         """Write the model as an ordinary Hugging Face folder."""
         save_policy(self._policy, folder)
-
-    def _encode(self, prompt: Prompt) -> list[int]:
-        key = (prompt.system, prompt.text)
-        if key not in self._prompt_ids:
-            self._prompt_ids[key] = encode_prompt(self._policy, prompt)
-        return self._prompt_ids[key]
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])

@@ -20,6 +20,9 @@ from hacrl.seeding import derive_seed
 __all__ = ["Sample", "sample"]
 
 
+_FULL_DISTRIBUTION = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One response: ids up to and including the end token, their log-probabilities in nats."""
@@ -64,6 +67,7 @@ def sample(
     max_new_tokens: int,
     batch_size: int,
     seed: int,
+    greedy: bool = False,
 ) -> list[list[Sample]]:
     """Draw `group_size` responses to each prompt from the full distribution at a temperature.
 
@@ -72,6 +76,8 @@ def sample(
         max_new_tokens: limit of a response, end token included.
         batch_size: sequences generated together.
         seed: determines every draw; torch's own random state is left as it was.
+        greedy: take the most likely token instead of drawing. The log-probabilities are still those
+            of the distribution at the temperature.
 
     Returns:
         Samples as [prompts][group_size].
@@ -80,14 +86,19 @@ def sample(
     samples: list[Sample] = []
     for number, batch in enumerate(_batched(rows, batch_size)):
         samples += _generate(
-            policy, batch, temperature, max_new_tokens, derive_seed(seed, "batch", number)
+            policy, batch, temperature, max_new_tokens, derive_seed(seed, "batch", number), greedy
         )
     return [samples[i : i + group_size] for i in range(0, len(samples), group_size)]
 
 
 @torch.no_grad()
 def _generate(
-    policy: Policy, rows: Sequence[list[int]], temperature: float, max_new_tokens: int, seed: int
+    policy: Policy,
+    rows: Sequence[list[int]],
+    temperature: float,
+    max_new_tokens: int,
+    seed: int,
+    greedy: bool,
 ) -> list[Sample]:
     width = max(len(ids) for ids in rows)
     input_ids = torch.full((len(rows), width), policy.pad_id, dtype=torch.long)
@@ -103,10 +114,7 @@ def _generate(
             input_ids=input_ids.to(policy.device),
             attention_mask=mask.to(policy.device),
             max_new_tokens=max_new_tokens,
-            do_sample=True,
-            temperature=1.0,
-            top_k=0,
-            top_p=1.0,
+            **({"do_sample": False} if greedy else _FULL_DISTRIBUTION),
             eos_token_id=list(policy.stop_ids),
             pad_token_id=policy.pad_id,
             logits_processor=LogitsProcessorList([TemperatureLogitsWarper(temperature), recorder]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,6 +12,9 @@ from hacrl.config.schema import Recipe
 from hacrl.config.text import short
 
 __all__ = ["explain"]
+
+_MEMBERS = ("dict[", "list[", "tuple[", "literal[", "function-")
+"""How pydantic begins the name of a union's member that is no model."""
 
 
 def explain(error: ValidationError) -> str:
@@ -21,10 +24,10 @@ def explain(error: ValidationError) -> str:
     # union's errors, the deepest belongs to the member that was meant.
     first = max(errors, key=lambda e: (e["type"] == "extra_forbidden", len(e["loc"])))
     more = error.error_count() - 1
-    path = [str(part) for part in first["loc"] if part != "[key]"]
-    key = short(".".join(_without_tags(path)))
+    path, known = _follow([str(part) for part in first["loc"] if part != "[key]"])
+    key = short(".".join(path))
     if first["type"] == "extra_forbidden":
-        message = f"unknown key {key}{_nearest(path)}"
+        message = f"unknown key {key}{_nearest(path[-1], known)}"
     elif first["type"] == "missing":
         message = f"missing key {key}"
     elif first["type"] == "value_error":
@@ -36,35 +39,44 @@ def explain(error: ValidationError) -> str:
     return message + (f" (and {more} more)" if more else "")
 
 
-def _without_tags(path: Sequence[str]) -> list[str]:
-    """Drop what pydantic adds to a location: the tag of the chosen member of a union."""
-    tags = {"jsonl", "reasoning_gym", "math", "exact", "literal['everyone','nobody']"}
-    return [part for part in path if part not in tags and not part.startswith("dict[")]
+def _follow(location: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What a location of pydantic's is in the recipe, and the keys that are known around its end.
+
+    A location also names the members of unions that were tried: a tagged model by its tag. They
+    are recognized by following the models, since a task may well be called `math`.
+    """
+    models: list[type[BaseModel]] = [Recipe]
+    path: list[str] = []
+    known: list[str] = []
+    tagged = keyed = False
+    for part in location:
+        if tagged and (chosen := [model for model in models if _tag(model) == part]):
+            models, tagged = chosen, False
+            continue
+        if part.startswith(_MEMBERS):
+            continue
+        path.append(part)
+        if keyed:  # a task's name, or the number of an item
+            keyed = False
+            continue
+        known = list(models[0].model_fields) if len(models) == 1 else []
+        annotation = models[0].model_fields[part].annotation if part in known else None
+        models = _models_in(annotation)
+        tagged = len(models) > 1
+        keyed = get_origin(annotation) in (dict, list)
+    return path, known
 
 
-def _nearest(path: Sequence[str]) -> str:
-    known = _fields_at(Recipe, path[:-1])
-    close = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
+def _tag(model: type[BaseModel]) -> object:
+    field = model.model_fields.get("type")
+    return field.default if field else None
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]}?"
     return f"; known here: {', '.join(sorted(known))}" if known else ""
-
-
-def _fields_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """Names of the keys that are known at a location of pydantic's error."""
-    if not path:
-        return list(model.model_fields)
-    field = model.model_fields.get(path[0])
-    if field is None:
-        return []
-    models = _models_in(field.annotation)
-    rest = path[1:]
-    if len(models) > 1 and rest:  # a tagged union: the location names the member
-        models = [m for m in models if m.model_fields["type"].default == rest[0]]
-        rest = rest[1:]
-    elif models and rest and rest[0] not in models[0].model_fields:  # a mapping: skip its key
-        rest = rest[1:]
-    return _fields_at(models[0], rest) if models else []
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

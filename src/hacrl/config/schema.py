@@ -13,8 +13,10 @@ from pydantic import (
     model_validator,
 )
 
+from hacrl.config.evaluation import Evaluation
 from hacrl.config.strict import Name, Strict
 from hacrl.config.tasks import Task
+from hacrl.config.verifiers import SumVerifier, VerifierSpec
 
 __all__ = [
     "Advantage",
@@ -69,6 +71,13 @@ class Verification(Strict):
     """Processes."""
     seconds: PositiveFloat = 10.0
     """Hard limit for judging one response."""
+    memory: PositiveFloat = 2.0
+    """Limit of each process's address space, in GiB."""
+    max_chars: PositiveInt = 1_000_000
+    """A longer response is not read at all and counts as one without an answer."""
+    max_errors: float = Field(default=0.5, ge=0.0, le=1.0)
+    """The run stops when the verifier of a task fails on more than this share of its responses in
+    one step."""
 
 
 class Sampling(Strict):
@@ -180,6 +189,8 @@ class Recipe(Strict):
     clip: Clip = Clip()
     update: Update = Update()
     optimizer: Optimizer = Optimizer()
+    evaluation: Evaluation | None = None
+    """On held-out problems, in the course of training; None does without."""
 
     @property
     def group_size(self) -> int:
@@ -226,12 +237,25 @@ class Recipe(Strict):
                     "itself; use at least 2, or let it learn from others"
                 )
         for name, task in self.tasks.items():
-            if task.verifier.wrong < 0 and self.capability.metric == "mean_reward":
-                raise ValueError(
-                    f"tasks.{name}.verifier.wrong: capability.metric mean_reward needs rewards "
-                    "≥ 0; use wrong: 0, or capability.metric: positive_rate"
-                )
+            self._check_verifier(name, task.verifier)
         return self
+
+    def _check_verifier(self, name: str, verifier: VerifierSpec) -> None:
+        lowest = verifier.lowest_reward
+        if lowest < 0 and self.capability.metric == "mean_reward":
+            key = "wrong" if lowest == getattr(verifier, "wrong", None) else "lowest"
+            where = "" if isinstance(verifier, SumVerifier) else f".{key}"
+            raise ValueError(
+                f"tasks.{name}.verifier{where}: capability.metric mean_reward needs rewards ≥ 0, "
+                f"this one can be {lowest:g}; or use capability.metric: positive_rate"
+            )
+        parts = verifier.parts if isinstance(verifier, SumVerifier) else ()
+        for part in (verifier, *(part.verifier for part in parts)):
+            if getattr(part, "seconds", 0) >= self.verification.seconds:
+                raise ValueError(
+                    f"tasks.{name}.verifier: seconds of type {part.type} must be less than "
+                    f"verification.seconds, which is {self.verification.seconds:g}"
+                )
 
     def _check_graph(self, graph: dict[str, list[str]]) -> None:
         for learner, sources in graph.items():

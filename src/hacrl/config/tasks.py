@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from pydantic import field_validator
+from typing import Any
+
+from pydantic import PositiveFloat, field_validator, model_validator
 
 from hacrl.config.sources import Source
 from hacrl.config.strict import Strict
 from hacrl.config.verifiers import VerifierSpec
 
-__all__ = ["Task"]
+__all__ = ["BENCHMARK_DEFAULTS", "Task"]
+
+BENCHMARK_DEFAULTS: dict[str, Any] = {
+    "instruction": (
+        "{question}\nPlease reason step by step, and put your final answer within \\boxed{}."
+    ),
+    "verifier": {"type": "math"},
+}
+"""How all seven benchmarks are put and judged. A gold may end in `####`, the verifier's default."""
 
 
 class Task(Strict):
@@ -16,9 +26,20 @@ class Task(Strict):
 
     source: Source
     verifier: VerifierSpec
+    """May be left out for a benchmark, which brings its own."""
     instruction: str = "{question}"
     """The user's turn. `{question}` stands for the problem."""
     system: str | None = None
+    weight: PositiveFloat = 1.0
+    """Share of the prompts of every step, relative to the other tasks."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _benchmark_defaults(cls, values: Any) -> Any:
+        """Spelt out here, so that the resolved recipe shows them."""
+        source = values.get("source") if isinstance(values, dict) else None
+        kind = source.get("type") if isinstance(source, dict) else getattr(source, "type", None)
+        return BENCHMARK_DEFAULTS | values if kind == "benchmark" else values
 
     @field_validator("instruction")
     @classmethod

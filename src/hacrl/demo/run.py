@@ -15,13 +15,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hacrl.config import Recipe, load_recipe
-from hacrl.evaluation import Accuracy, evaluate, paired_difference
+from hacrl.evaluation.estimators import normal
+from hacrl.evaluation.held_out import answer_all
 from hacrl.fleet import LocalFleet
 from hacrl.paths import BUNDLED, resolve
 from hacrl.runs.figures import learning_curves
 from hacrl.tasks import load_task
 from hacrl.training import train
-from hacrl.verify import VerifierPool, make_verifiers
+from hacrl.verify import make_pool
 
 __all__ = ["run_demo"]
 
@@ -99,10 +100,16 @@ def _evaluate_start(recipe: Recipe) -> Accuracies:
     ((name, task),) = recipe.tasks.items()
     source = task.source.model_copy(update={"path": HELDOUT})
     prompts = load_task(name, task.model_copy(update={"source": source}))
-    with VerifierPool(make_verifiers(recipe.tasks)) as verifiers:
-        return evaluate(
-            LocalFleet.from_recipe(recipe), prompts, verifiers, samples=SAMPLES, occasion="heldout"
-        )
+    fleet = LocalFleet.from_recipe(recipe)
+    with make_pool(recipe.tasks, recipe.verification) as verifiers:
+        answers = answer_all(fleet, prompts, verifiers, samples=SAMPLES, occasion="heldout")
+    return {
+        agent: [
+            sum(answer.right for answer in own[i : i + SAMPLES]) / SAMPLES
+            for i in range(0, len(own), SAMPLES)
+        ]
+        for agent, own in answers.items()
+    }
 
 
 def _follow(
@@ -149,11 +156,11 @@ def _table(before: Accuracies, results: Mapping[str, Accuracies]) -> Table:
         table.add_column(column, justify="right")
     for agent, start in before.items():
         gspo, hacpo = results["gspo"][agent], results["hacpo"][agent]
-        gain = paired_difference(hacpo, gspo)
-        cells = [Accuracy.over(values) for values in (start, gspo, hacpo)]
+        gain = normal([a - b for a, b in zip(hacpo, gspo, strict=True)])
+        cells = [normal(values) for values in (start, gspo, hacpo)]
         table.add_row(
             agent,
-            *(f"{cell.mean:.3f} ± {cell.half_width:.3f}" for cell in cells),
-            f"{gain.mean:+.3f} ± {gain.half_width:.3f}",
+            *(f"{cell.value:.3f} ± {cell.half_width:.3f}" for cell in cells),
+            f"{gain.value:+.3f} ± {gain.half_width:.3f}",
         )
     return table

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hacrl.agents.reporting import LearnReport
-from hacrl.records import Pool, Prompt, Rollout
+from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["Fleet"]
 
@@ -31,9 +31,9 @@ class Fleet(Protocol):
         group_size: int,
         *,
         occasion: str,
-        temperature: float | None = None,
+        decoding: Decoding | None = None,
     ) -> Mapping[str, Sequence[Rollout]]:
-        """Every agent's responses, grouped by prompt. See `Agent.sample`."""
+        """Every agent's responses, grouped by prompt. See `Respondent.sample`."""
 
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> Sequence[LearnReport]:
         """Let every agent learn from the pool. See `Agent.learn`."""

@@ -9,7 +9,7 @@ from hacrl.agents.agent import Agent
 from hacrl.agents.loading import load_config, load_tokenizer
 from hacrl.agents.reporting import LearnReport
 from hacrl.config.schema import Recipe
-from hacrl.records import Pool, Prompt, Rollout
+from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["LocalFleet"]
 
@@ -48,10 +48,10 @@ class LocalFleet:
         group_size: int,
         *,
         occasion: str,
-        temperature: float | None = None,
+        decoding: Decoding | None = None,
     ) -> dict[str, list[Rollout]]:
         return {
-            name: agent.sample(prompts, group_size, occasion=occasion, temperature=temperature)
+            name: agent.sample(prompts, group_size, occasion=occasion, decoding=decoding)
             for name, agent in self._agents.items()
         }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["Advisor"]
 
 _NO_ANSWER = 0.3
+_APART = 0.1
+"""Difference in the share of responses without an answer that ω should not be trusted with."""
 _OUTSIDE = 0.9
 _QUIET_STEPS = 3
 
@@ -19,9 +21,14 @@ class Advisor:
         self._said: set[tuple[str, ...]] = set()
         self._quiet: dict[str, int] = {}
 
-    def advise(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
-        """New advice after one step's metrics."""
-        return [text for row in rows for key, text in self._notes(row) if self._first(key)]
+    def advise(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """New advice after one step's metrics, one row per agent."""
+        return [
+            text
+            for row in rows
+            for key, text in (*self._notes(row), *_format_notes(row, rows))
+            if self._first(key)
+        ]
 
     def _first(self, key: tuple[str, ...]) -> bool:
         new = key not in self._said
@@ -35,12 +42,6 @@ class Advisor:
                 ("unscored", agent),
                 f"{agent}: {row['unscored']} of {total} responses could not be scored and are "
                 f"left out ({_counts(row['outcomes'])})",
-            )
-        if (missed := row["outcomes"].get("no_answer", 0)) > _NO_ANSWER * total:
-            yield (
-                ("no_answer", agent),
-                f"{agent}: {missed} of {total} responses hold no answer in the expected form; its "
-                "capability, and with it ω, measures the format as well",
             )
         if row["truncated"] > _NO_ANSWER:
             yield (
@@ -69,6 +70,35 @@ class Advisor:
                 ("skipped", agent),
                 f"{agent}: {row['skipped_updates']} updates skipped, their gradient was not finite",
             )
+
+
+def _format_notes(
+    row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> Iterable[tuple[tuple[str, ...], str]]:
+    """Whether rewards measure the form of the answers more than the answers."""
+    agent, (missed, total) = row["agent"], _missed(row)
+    if missed <= _NO_ANSWER * total:
+        return
+    text = f"{agent}: {missed} of {total} responses hold no answer in the expected form"
+    best = min(rows, key=_share_missed)
+    if _share_missed(row) - _share_missed(best) > _APART:
+        few, of = _missed(best)
+        yield (
+            ("no_answer", agent, "apart"),
+            f"{text}, of {best['agent']} {few} of {of}; ω takes this difference in form for one in "
+            "capability, so agree on a form that both know, or let the verifier accept both",
+        )
+    else:
+        yield ("no_answer", agent), f"{text}; its reward measures the form more than the answer"
+
+
+def _missed(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["outcomes"].get("no_answer", 0), row["scored"] + row["unscored"]
+
+
+def _share_missed(row: Mapping[str, Any]) -> float:
+    missed, total = _missed(row)
+    return missed / total if total else 0.0
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:

@@ -5,13 +5,14 @@ state.json              running, finished, interrupted or failed; versions
 metrics.jsonl           one object per step and agent
 rollouts/               every verified rollout, one Parquet file per step
 lessons/                what each learner made of each rollout, likewise
+evaluations.jsonl       one object per evaluation, agent and held-out task, if there are any
+evaluations/step-N/     every answer to held-out problems after N steps
 agents/<name>/          after training: an ordinary Hugging Face model folder
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
@@ -19,13 +20,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from hacrl.agents.reporting import LessonRecord
 from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool
+from hacrl.runs.writing import write_parquet, write_text
 
 __all__ = ["RunFolder"]
 
@@ -33,7 +32,8 @@ State = Literal["running", "finished", "interrupted", "failed"]
 
 
 class RunFolder:
-    """Writes one run. Every file appears whole or not at all, but `metrics.jsonl`, which grows.
+    """Writes one run. Every file appears whole or not at all, but `metrics.jsonl` and
+    `evaluations.jsonl`, which grow.
 
     Use `RunFolder.create`.
     """
@@ -55,7 +55,7 @@ class RunFolder:
         for name in ("rollouts", "lessons"):
             (path / name).mkdir(parents=True)
         run = cls(path)
-        _write(path / "recipe.yaml", lambda part: part.write_text(recipe_to_yaml(recipe), "utf-8"))
+        write_text(path / "recipe.yaml", recipe_to_yaml(recipe))
         run.set_state("running")
         return run
 
@@ -86,8 +86,7 @@ class RunFolder:
             "state": state,
             "versions": {name: version(name) for name in ("hacrl", "torch", "transformers")},
         }
-        text = json.dumps(content, indent=2) + "\n"
-        _write(self.path / "state.json", lambda part: part.write_text(text, "utf-8"))
+        write_text(self.path / "state.json", json.dumps(content, indent=2) + "\n")
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append one line per agent."""
@@ -113,13 +112,13 @@ class RunFolder:
             "outcome": [str(r.verdict.outcome) for r in pool.rows],
             "answer": [r.verdict.answer for r in pool.rows],
         }
-        _write_parquet(self.path / "rollouts" / _step_file(pool.step), columns)
+        write_parquet(self.path / "rollouts" / _step_file(pool.step), columns)
 
     def add_lessons(self, step: int, lessons: Iterable[LessonRecord]) -> None:
         """Store what each learner made of each rollout."""
         rows = [asdict(lesson) for lesson in lessons]
         columns = {f.name: [row[f.name] for row in rows] for f in fields(LessonRecord)}
-        _write_parquet(self.path / "lessons" / _step_file(step), columns)
+        write_parquet(self.path / "lessons" / _step_file(step), columns)
 
     def add_agents(self, save: Callable[[Path], None]) -> None:
         """Let `save` write all agents; the folder appears when they are complete."""
@@ -133,15 +132,3 @@ class RunFolder:
 
 def _step_file(step: int) -> str:
     return f"step-{step:06d}.parquet"
-
-
-def _write_parquet(path: Path, columns: Mapping[str, list[Any]]) -> None:
-    table = pa.table(columns)
-    _write(path, lambda part: pq.write_table(table, part, compression="zstd"))
-
-
-def _write(path: Path, write: Callable[[Path], object]) -> None:
-    """Write aside and rename, so that a reader never sees half a file."""
-    part = path.with_name(path.name + ".part")
-    write(part)
-    os.replace(part, path)

@@ -10,13 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from hacrl.loop import StepResult
-from hacrl.records import Verified
+from hacrl.records import Pool, Verified
 
 __all__ = ["step_metrics"]
 
 
-def step_metrics(result: StepResult) -> list[dict[str, Any]]:
-    """Metrics of every agent for one step. None is a gap, never a zero."""
+def step_metrics(result: StepResult, tasks: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Metrics of every agent for one step. None is a gap, never a zero.
+
+    Args:
+        tasks: names of all tasks of the recipe; several are also shown apart.
+    """
     pool = result.pool
     rows = []
     for k, report in enumerate(result.reports):
@@ -29,6 +33,7 @@ def step_metrics(result: StepResult) -> list[dict[str, Any]]:
                 "capability": result.capability[k],
                 "omega": {name: result.omega[k][j] for name, j in peers.items()},
                 **_sampled(pool.of(report.agent)),
+                **({"tasks": _by_task(pool, report.agent, tasks)} if len(tasks) > 1 else {}),
                 **learned,
                 "seconds": {name: round(value, 4) for name, value in result.seconds.items()},
             }
@@ -36,14 +41,28 @@ def step_metrics(result: StepResult) -> list[dict[str, Any]]:
     return rows
 
 
-def _sampled(rows: Sequence[Verified]) -> dict[str, Any]:
+def _by_task(pool: Pool, agent: str, tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Rewards of each task, also of those that the step had no prompt of."""
+    return {
+        task: _judged([r for r in pool.of(agent) if pool.prompts[r.rollout.prompt].task == task])
+        for task in tasks
+    }
+
+
+def _judged(rows: Sequence[Verified]) -> dict[str, Any]:
     rewards = [r.verdict.reward for r in rows if r.verdict.reward is not None]
-    lengths = [r.rollout.length for r in rows]
     return {
         "reward": sum(rewards) / len(rewards) if rewards else None,
         "scored": len(rewards),
         "unscored": len(rows) - len(rewards),
         "outcomes": dict(Counter(str(r.verdict.outcome) for r in rows)),
+    }
+
+
+def _sampled(rows: Sequence[Verified]) -> dict[str, Any]:
+    lengths = [r.rollout.length for r in rows]
+    return {
+        **_judged(rows),
         "policy_version": rows[0].rollout.policy_version,
         "generated_tokens": sum(lengths),
         "length_mean": sum(lengths) / len(lengths),

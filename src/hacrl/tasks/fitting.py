@@ -37,7 +37,7 @@ def fitting(
         The prompts that remain, and what was left out in a sentence, None if nothing was.
 
     Raises:
-        UserError: some are too long and the rule is to refuse, or none remain.
+        UserError: some are too long and the rule is to refuse, or none remain of a task.
     """
     kept = [
         prompt
@@ -54,6 +54,9 @@ def fitting(
     remedy = "raise prompts.max_tokens, lower sampling.max_new_tokens, or shorten the prompts"
     if not kept:
         raise UserError(f"{message}; none remain: {remedy}")
+    emptied = dict.fromkeys(p.task for p in prompts).keys() - {p.task for p in kept}
+    if emptied:
+        raise UserError(f"{message}; none remain of tasks.{min(emptied)}: {remedy}")
     if rule.too_long == "refuse":
         raise UserError(f"{message}; {remedy}, or set prompts.too_long: drop")
     return kept, f"{message}; {len(kept)} of {len(prompts)} prompts remain"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
-from hacrl.config.sources import ReasoningGymSource
+from hacrl.config.sources import GeneratorSpec, ReasoningGymSource
+from hacrl.config.text import short
 from hacrl.errors import UserError
 from hacrl.tasks.problem import Problem
 
@@ -12,31 +14,63 @@ __all__ = ["read_gym"]
 
 
 def read_gym(source: ReasoningGymSource) -> list[Problem]:
-    """The first `size` problems of a generator; the same seed gives the same problems.
+    """The first `size` problems of a generator or of a mixture; equal seeds give equal problems.
 
-    Each keeps the generator's metadata and its name, which is what its scorer needs.
+    Each keeps its generator's metadata and name, which is what the generator's scorer needs.
 
     Raises:
-        UserError: there is no such generator, or it refuses its settings.
+        UserError: there is no such generator, it refuses its settings, or has no difficulty.
     """
-    from reasoning_gym.factory import DATASETS, create_dataset  # takes seconds
-
-    if source.name not in DATASETS:
-        near = difflib.get_close_matches(source.name, DATASETS, n=3) or sorted(DATASETS)[:3]
-        raise UserError(
-            f"source.name: reasoning-gym has no generator {source.name!r}; "
-            f"did you mean {', '.join(near)}?"
-        )
+    mixture = source.mixture()
+    settings = {name: _settings(name, spec) for name, spec in mixture.items()}
     try:
-        dataset = create_dataset(source.name, seed=source.seed, size=source.size, **source.config)
+        dataset = _dataset(source, settings)
         # Some settings are only found wanting when a problem is made.
         entries = [dataset[i] for i in range(source.size)]
     # Generators check their settings with assertions and with errors of every kind.
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = short(str(error)) or type(error).__name__
         raise UserError(
-            f"source.config: the generator {source.name} refuses its settings: {reason}"
+            f"source.config: the generator {' or '.join(mixture)} refuses its settings: {reason}"
         ) from error
+    # Some generators leave out their name, which their scorer is found by.
+    name = {} if source.name is None else {"source_dataset": source.name}
     return [
-        Problem(entry["question"], str(entry["answer"]), entry["metadata"]) for entry in entries
+        Problem(entry["question"], str(entry["answer"]), name | entry["metadata"])
+        for entry in entries
     ]
+
+
+def _settings(name: str, spec: GeneratorSpec) -> dict[str, Any]:
+    """A generator's own settings: those of its difficulty, then what the recipe says."""
+    from reasoning_gym.factory import CURRICULA, DATASETS, create_curriculum  # takes seconds
+
+    if name not in DATASETS:
+        near = difflib.get_close_matches(name, DATASETS, n=3) or sorted(DATASETS)[:3]
+        raise UserError(
+            f"source.name: reasoning-gym has no generator {name!r}; did you mean {', '.join(near)}?"
+        )
+    if spec.difficulty is None:
+        return dict(spec.config)
+    if name not in CURRICULA:
+        raise UserError(
+            f"source.difficulty: the generator {name} has no levels of difficulty; use its config"
+        )
+    curriculum = create_curriculum(name)
+    curriculum.set_global_level(spec.difficulty)
+    level = vars(curriculum.generate_configuration())
+    # The data set brings its own seed and size.
+    return {k: v for k, v in level.items() if k not in ("seed", "size")} | spec.config
+
+
+def _dataset(source: ReasoningGymSource, settings: dict[str, dict[str, Any]]) -> Any:
+    from reasoning_gym.composite import DatasetSpec
+    from reasoning_gym.factory import create_dataset
+
+    if source.name is not None:
+        own = settings[source.name]
+        return create_dataset(source.name, seed=source.seed, size=source.size, **own)
+    specs = [
+        DatasetSpec(name, source.generators[name].weight, own) for name, own in settings.items()
+    ]
+    return create_dataset("composite", seed=source.seed, size=source.size, datasets=specs)

@@ -16,8 +16,10 @@ class Problem:
         question: the problem itself.
         gold: the reference answer, or a text that ends in it.
         metadata: what a verifier may need beyond the gold.
+        solution: a worked solution, where the source has one; the audit scores it.
     """
 
     question: str
     gold: str
     metadata: Mapping[str, object] = field(default_factory=dict)
+    solution: str | None = None

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from hacrl.config.tasks import Task
-from hacrl.config.verifiers import ExactVerifier, MathVerifier, VerifierSpec
 from hacrl.verify.base import Verifier
+from hacrl.verify.choice import Choice
+from hacrl.verify.code import Code
+from hacrl.verify.command import Command
 from hacrl.verify.exact import Exact
+from hacrl.verify.function import Function
+from hacrl.verify.gym import ReasoningGym
+from hacrl.verify.making import make_pool, make_verifier, make_verifiers
 from hacrl.verify.math import Math
 from hacrl.verify.pool import VerifierPool
+from hacrl.verify.total import Total
 
-__all__ = ["Exact", "Math", "Verifier", "VerifierPool", "make_verifier", "make_verifiers"]
-
-
-def make_verifiers(tasks: Mapping[str, Task]) -> dict[str, Verifier]:
-    """The verifier of each task of a recipe, by the task's name."""
-    return {name: make_verifier(task.verifier) for name, task in tasks.items()}
-
-
-def make_verifier(spec: VerifierSpec) -> Verifier:
-    """The verifier that a recipe describes."""
-    match spec:
-        case MathVerifier():
-            return Math(spec.marker, spec.last_number, spec.correct, spec.wrong)
-        case ExactVerifier():
-            return Exact(spec.marker, spec.correct, spec.wrong)
+__all__ = [
+    "Choice",
+    "Code",
+    "Command",
+    "Exact",
+    "Function",
+    "Math",
+    "ReasoningGym",
+    "Total",
+    "Verifier",
+    "VerifierPool",
+    "make_pool",
+    "make_verifier",
+    "make_verifiers",
+]

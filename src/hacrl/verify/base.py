@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
 
 from hacrl.records import Outcome, Prompt, Verdict
 
@@ -28,6 +30,14 @@ class Verifier(ABC):
     correct: float
     wrong: float
 
+    slow: ClassVar[bool] = False
+    """Whether a judgement takes so long that each goes to a worker by itself."""
+
+    @property
+    def batch(self) -> int | None:
+        """Cases that `judge_batch` takes at most; None if there is only `judge`."""
+        return None
+
     @abstractmethod
     def screen(self, prompt: Prompt, response: str) -> Verdict | Case:
         """The verdict, if it takes no more than reading; else the case to judge."""
@@ -38,6 +48,10 @@ class Verifier(ABC):
         A verifier whose `screen` decides everything need not have it.
         """
         raise NotImplementedError
+
+    def judge_batch(self, cases: Sequence[Case]) -> list[Verdict]:
+        """Verdicts on several cases, in order. If it fails, each case is judged alone."""
+        return [self.judge(case) for case in cases]
 
     def prepare(self) -> None:  # noqa: B027 - most verifiers have nothing to load
         """Load what `judge` needs. Called once in every worker, outside the time limit."""
@@ -57,3 +71,20 @@ class Verifier(ABC):
         """Both stages in this process, without any limit: for known answers only."""
         found = self.screen(prompt, response)
         return found if isinstance(found, Verdict) else self.judge(found)
+
+    def scored(
+        self,
+        score: float,
+        *,
+        threshold: float,
+        lowest: float,
+        answer: str | None = None,
+    ) -> Verdict:
+        """A verdict whose reward is the score itself, right from the threshold on.
+
+        Raises:
+            ValueError: the score is not finite, or less than the lowest that was announced.
+        """
+        if not math.isfinite(score) or score < lowest:
+            raise ValueError(f"score {score:g} is not a number ≥ {lowest:g}, the lowest announced")
+        return Verdict(score, Outcome.RIGHT if score >= threshold else Outcome.WRONG, answer)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Verifier
-from hacrl.verify.extract import after_reasoning, extract_answer, extract_gold
+from hacrl.verify.extract import extract_gold, whole_answer
 
 __all__ = ["Exact"]
 
@@ -27,12 +27,9 @@ class Exact(Verifier):
 
     def screen(self, prompt: Prompt, response: str) -> Verdict:
         """Decides everything. The gold is not verifiable if it is empty."""
-        if self.marker is None:
-            gold = prompt.gold.strip()
-            answer = (after_reasoning(response) or "").strip()
-        else:
-            gold = extract_gold(prompt.gold, self.marker)
-            answer = extract_answer(response, self.marker) or ""
+        marked = self.marker is not None
+        gold = extract_gold(prompt.gold, self.marker) if marked else prompt.gold.strip()
+        answer = whole_answer(response, self.marker)
         if not gold:
             return self.verdict(Outcome.NOT_VERIFIABLE)
         if not answer:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-__all__ = ["after_reasoning", "extract_answer", "extract_gold"]
+__all__ = ["after_reasoning", "extract_answer", "extract_gold", "whole_answer"]
 
 _THINK, _END_THINK = "<think>", "</think>"
 _TOKEN = re.compile(r"(?P<box>\\(?:boxed|fbox)\s{0,3}\{)|\\.|(?P<open>\{)|(?P<close>\})", re.DOTALL)
@@ -48,6 +48,13 @@ def extract_answer(text: str, marker: str | None, last_number: bool = False) -> 
 def extract_gold(text: str, marker: str | None) -> str:
     """The gold answer: found by the same rule, or the whole text if it is an answer by itself."""
     return extract_answer(text, marker) or text.strip()
+
+
+def whole_answer(text: str, marker: str | None) -> str:
+    """The answer by the rule; without a marker, all that follows the reasoning. May be empty."""
+    if marker is None:
+        return (after_reasoning(text) or "").strip()
+    return extract_answer(text, marker) or ""
 
 
 def after_reasoning(text: str) -> str | None:

@@ -6,9 +6,10 @@ rearranged equations; `x=5` for a gold of 5. Two plain decimal numbers are compa
 everything else see `equality`.
 
 Known misses, kept as a table in the tests. Judged wrong though equal: `x<3` for the interval
-(-∞, 3). Judged right though different: an equation whose right side is the gold (`6=5` for 5), and
-numbers that differ in their base only (`11_2` for 11). Not verifiable, whatever the response says:
-golds that math-verify cannot read, such as times of the form `6:00`, code, and some physics.
+(-∞, 3), and `i^2` for -1. Judged right though different: an equation whose right side is the gold
+(`6=5` for 5), a number whose base is stated on one side only (`11_2` for 11), and a tuple without
+its parentheses. Not verifiable, whatever the response says: golds that math-verify cannot read,
+such as times of the form `6:00`, `true`, and code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Case, Verifier
 from hacrl.verify.extract import extract_answer, extract_gold
-from hacrl.verify.normalize import normalize, plain_number
+from hacrl.verify.normalize import normalize, number_in_base, plain_number
 
 __all__ = ["MAX_ANSWER", "Math"]
 
@@ -61,12 +62,12 @@ class Math(Verifier):
         if len(answer) > MAX_ANSWER:
             return self.verdict(Outcome.WRONG, answer[:MAX_ANSWER])
         pair = _Pair(normalize(gold), normalize(answer))
-        numbers = plain_number(pair.gold), plain_number(pair.answer)
-        if None in numbers:
-            return pair
-        return self.verdict(
-            Outcome.RIGHT if numbers[0] == numbers[1] else Outcome.WRONG, pair.answer
-        )
+        for value in (plain_number, number_in_base):
+            gold_value, answer_value = value(pair.gold), value(pair.answer)
+            if gold_value is not None and answer_value is not None:
+                same = gold_value == answer_value
+                return self.verdict(Outcome.RIGHT if same else Outcome.WRONG, pair.answer)
+        return pair
 
     def judge(self, case: Case) -> Verdict:
         """Unbounded: a power tower takes all the time and memory there is."""

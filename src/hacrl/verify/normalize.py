@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-__all__ = ["normalize", "plain_number"]
+__all__ = ["normalize", "number_in_base", "plain_number"]
 
 _CHARACTERS = str.maketrans({"−": "-", "–": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " "})
 _WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"))
 _INNER_BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}(?=\{)")
-_THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!;:]|,\\!)\s?(?=\d{3}(?!\d))")
+_THIN_SPACE = re.compile(r"(?<=\d)(?:\{,\}|\\[,!;:]|,\s?\\!)\s?(?=\d{3}(?!\d))")
 _CURRENCY = re.compile(
     r"^([-+]?)\s?(?:\\?\$|[€£¥₹]|\\text\{\$\}|\\pounds|\\euro)\s?(?=[-+]?[\d.][^$]*$)"
 )
@@ -38,7 +38,19 @@ _WORDS = (
     (re.compile(r"(?<=\d)\.(?=[/*+)^-])"), ""),
     (re.compile(r"√(?=\(|\{)"), r"\\sqrt"),
     (re.compile(r"√(\d+)"), r"\\sqrt{\1}"),
+    (re.compile(r"\\frac\s*(\\[A-Za-z]+)\s*(\w)"), r"\\frac{\1}{\2}"),
+    (re.compile(r"_\{\\(max|min)\s*\}"), r"_{\1}"),
+    (re.compile(r"(?<![\\A-Za-z])(?:np|numpy|math)\."), ""),
+    (re.compile(r"(?<![\\A-Za-z])(arcsin|arccos|arctan)(?=\()"), r"\\\1"),
 )
+_SYMBOLS = (
+    # SymPy takes these for constants and a function; with an index, or as γ, they are names.
+    (re.compile(r"(?<![\\A-Za-z])([EIe])_(?:\{(\w+)\}|(\w))"), r"X_{\1\2\3}"),
+    (re.compile(r"\\gamma(?![A-Za-z])"), "g_{amma}"),
+    (re.compile(r"_\{?\\odot\}?"), "_{sun}"),
+)
+_NAMED_INTERVAL = re.compile(r"[A-Za-z] ?(?=\([^()\[\]]*\]$|\[[^()\[\]]*\)$)")
+_IN_BASE = re.compile(r"(\w+)_\{?(\d{1,2})\}?")
 
 
 def normalize(text: str) -> str:
@@ -56,9 +68,21 @@ def normalize(text: str) -> str:
         return rf"{scientific[1]} \times 10^{{{int(scientific[2])}}}"
     if mixed := _MIXED.fullmatch(text):
         return rf"{mixed[1]}\frac{{{mixed[2]}}}{{{mixed[3]}}}"
-    for pattern, replacement in _WORDS:
+    text = _NAMED_INTERVAL.sub("", text) if _NAMED_INTERVAL.match(text) else text
+    for pattern, replacement in (*_WORDS, *_SYMBOLS):
         text = pattern.sub(replacement, text)
     return text
+
+
+def number_in_base(text: str) -> int | None:
+    """The value of a normalized text such as `4210_5`, else None."""
+    found = _IN_BASE.fullmatch(text) if text.isascii() else None
+    if found is None or not 2 <= int(found[2]) <= 36:
+        return None
+    try:
+        return int(found[1], int(found[2]))
+    except ValueError:  # a digit that the base has not, or a name such as x_2
+        return None
 
 
 def plain_number(text: str) -> Decimal | None:

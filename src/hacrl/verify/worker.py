@@ -7,8 +7,9 @@ import math
 import resource
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from hacrl.records import Verdict
 from hacrl.verify.base import Case, Verifier
@@ -20,6 +21,8 @@ _GRACE = 5
 
 _SHARE = 0.02
 """Share of the limit after which a call takes no further case."""
+
+_T = TypeVar("_T")
 
 _verifiers: Mapping[str, Verifier]
 _seconds: float
@@ -37,7 +40,7 @@ def start(verifiers: Mapping[str, Verifier], seconds: float, memory: int) -> Non
 
     Args:
         verifiers: judge the cases to come, by task.
-        seconds: time that one call of `judge` may take; the parent enforces it.
+        seconds: time that one call may take; the parent enforces it.
         memory: limit of the address space in bytes.
     """
     global _verifiers, _seconds
@@ -45,35 +48,45 @@ def start(verifiers: Mapping[str, Verifier], seconds: float, memory: int) -> Non
     # Python's own handler would not run inside a long C call; the default action always ends us.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        # The hard limit stays: the programs that a verifier starts have limits of their own.
+        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     _verifiers, _seconds = verifiers, seconds
     for verifier in verifiers.values():
         verifier.prepare()
 
 
-def judge(cases: Sequence[TaskCase]) -> list[Verdict | str]:
+def judge(cases: Sequence[TaskCase]) -> list[Verdict | str] | str:
     """Verdicts, in order; for a case that raised, the error message.
 
     Stops early if the cases are slow, so that a call exceeds its limit only if one case does. The
-    result then lacks the last cases; it has at least one.
+    result then lacks the last cases; it has at least one. Several cases of a verifier that takes
+    batches are judged by one call; if that raised, the result is the error message.
     """
     # Without a handler the alarm ends the process, even in C code and when the parent is gone.
     signal.alarm(math.ceil(_seconds) + _GRACE)
-    end = time.monotonic() + _seconds * _SHARE
-    found = []
     try:
-        for case in cases:
-            found.append(_judge_one(case))
-            if time.monotonic() > end:
-                break
+        verifier = _verifiers[cases[0].task]
+        if verifier.batch is not None and len(cases) > 1:
+            return _attempt(lambda: list(verifier.judge_batch([case.case for case in cases])))
+        return _one_by_one(cases)
     finally:
         signal.alarm(0)
+
+
+def _one_by_one(cases: Sequence[TaskCase]) -> list[Verdict | str]:
+    end = time.monotonic() + _seconds * _SHARE
+    found: list[Verdict | str] = []
+    for case in cases:
+        verifier = _verifiers[case.task]
+        found.append(_attempt(partial(verifier.judge, case.case)))
+        if time.monotonic() > end:
+            break
     return found
 
 
-def _judge_one(case: TaskCase) -> Verdict | str:
+def _attempt(judgement: Callable[[], _T]) -> _T | str:
     try:
-        return _verifiers[case.task].judge(case.case)
+        return judgement()
     # A verifier may be a user's code. Whatever it raises, `sys.exit` included, concerns this case.
     except BaseException as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"[:500]

@@ -1,0 +1,92 @@
+"""What answers prompts: an agent as far as it does not learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hacrl.agents.encoding import decode_response, encode_prompt
+from hacrl.agents.policy import Policy
+from hacrl.agents.sampling import sample
+from hacrl.records import Decoding, Prompt, Rollout
+from hacrl.seeding import derive_seed
+
+__all__ = ["Respondent"]
+
+
+class Respondent:
+    """Answers prompts with a policy.
+
+    Args:
+        policy: model and tokenizer.
+        decoding: how it draws responses unless told otherwise.
+        seed: of the run.
+    """
+
+    def __init__(self, policy: Policy, decoding: Decoding, seed: int) -> None:
+        self.name = policy.name
+        self.version = 0
+        self._policy = policy
+        self._decoding = decoding
+        self._seed = seed
+        self._prompt_ids: dict[tuple[str | None, str], list[int]] = {}
+
+    @property
+    def positions(self) -> int | None:
+        """Tokens of prompt and response that the model can address, None if unlimited."""
+        return self._policy.max_tokens
+
+    def prompt_lengths(self, prompts: Sequence[Prompt]) -> list[int]:
+        """Tokens of each prompt under this agent's own template."""
+        return [len(self.encode(prompt)) for prompt in prompts]
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        group_size: int,
+        *,
+        occasion: str,
+        decoding: Decoding | None = None,
+    ) -> list[Rollout]:
+        """Draw `group_size` responses to each prompt.
+
+        Args:
+            occasion: names the draw, such as `step 3`. The same occasion draws the same numbers;
+                nothing else depends on it, and torch's random state is left alone.
+            decoding: other than in training.
+        """
+        how = decoding or self._decoding
+        groups = sample(
+            self._policy,
+            [self.encode(prompt) for prompt in prompts],
+            group_size,
+            temperature=how.temperature,
+            max_new_tokens=how.max_new_tokens,
+            batch_size=how.batch_size,
+            seed=derive_seed(self._seed, "sample", self.name, occasion),
+            greedy=how.greedy,
+        )
+        rollouts = []
+        for position, group in enumerate(groups):
+            for number, one in enumerate(group):
+                text, unshareable = decode_response(self._policy, one.token_ids, one.finished)
+                rollouts.append(
+                    Rollout(
+                        prompt=position,
+                        agent=self.name,
+                        sample=number,
+                        policy_version=self.version,
+                        text=text,
+                        token_ids=tuple(one.token_ids),
+                        token_logprobs=tuple(one.logprobs),
+                        finished=one.finished,
+                        unshareable=unshareable,
+                    )
+                )
+        return rollouts
+
+    def encode(self, prompt: Prompt) -> list[int]:
+        """Ids of a prompt under this agent's own template, made once."""
+        key = (prompt.system, prompt.text)
+        if key not in self._prompt_ids:
+            self._prompt_ids[key] = encode_prompt(self._policy, prompt)
+        return self._prompt_ids[key]

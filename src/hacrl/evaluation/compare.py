@@ -1,0 +1,211 @@
+"""Paired comparison of agents on the same problems, from stored responses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hacrl.errors import UserError
+from hacrl.evaluation.answers import Answer, Headline, scores
+from hacrl.evaluation.estimators import bootstrap_difference
+from hacrl.evaluation.store import Stored, stored_evaluations
+from hacrl.evaluation.targets import Target, find_targets, fingerprint
+from hacrl.paths import resolve
+from hacrl.progress import is_live
+from hacrl.runs.writing import write_text
+
+__all__ = ["Comparison", "compare", "compare_answers", "paired", "run_compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One agent against another on the problems that both have answered.
+
+    Args:
+        benchmark: name.
+        baseline: the agent that the other is compared with.
+        agent: the other.
+        problems: answered by both.
+        metric: such as `avg@1`.
+        before: the baseline's value on these problems.
+        after: the agent's.
+        difference: after − before.
+        low: lower end of the paired bootstrap interval of the difference, 95%.
+        high: upper end.
+        gained: problems on which the agent is better.
+        lost: problems on which it is worse.
+    """
+
+    benchmark: str
+    baseline: str
+    agent: str
+    problems: int
+    metric: str
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    gained: int
+    lost: int
+
+
+def run_compare(
+    texts: Sequence[str], root: Path, benchmarks: Sequence[str], console: Console
+) -> None:
+    """`hacrl compare`: print the table and write `comparison.json` below `root`, if it exists.
+
+    Raises:
+        UserError: see `compare`.
+    """
+    found = compare(texts, root, benchmarks)
+    console.print(_table(found, console))
+    console.print(
+        "Differences on the same problems; intervals are 95%, paired bootstrap over problems.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if root.is_dir():
+        text = json.dumps([asdict(one) for one in found], indent=2) + "\n"
+        write_text(root / "comparison.json", text)
+
+
+def compare(texts: Sequence[str], root: Path, benchmarks: Sequence[str] = ()) -> list[Comparison]:
+    """Compare the agents of the targets on whatever both sides have answered.
+
+    Args:
+        texts: targets as for `hacrl eval`. The first is what the others are compared with.
+        root: where `hacrl eval` has stored responses. A run of which nothing is there takes part
+            with its own last evaluation in training.
+        benchmarks: only these; empty for all.
+
+    Raises:
+        UserError: fewer than two agents, or two have answered nothing in common.
+    """
+    targets = find_targets(texts)
+    if len(targets) < 2:
+        raise UserError("compare: needs two agents at least; name runs, folders or Hub models")
+    stored = list(stored_evaluations(root)) if root.is_dir() else []
+    own = {target.label: _evaluations_of(target, stored) for target in targets}
+    found: list[Comparison] = []
+    for base, other in paired(targets):
+        theirs = own[other.label]
+        new = [
+            compare_answers(
+                one.benchmark,
+                (base.label, one.answers()),
+                (other.label, theirs[key].answers()),
+                one.headline,
+            )
+            for key, one in own[base.label].items()
+            if key in theirs and (not benchmarks or one.benchmark in benchmarks)
+        ]
+        if not any(new):
+            raise UserError(
+                f"compare: {base.label} and {other.label} have answered nothing in common with the "
+                f"same settings (looked in {root})\nhacrl eval {base.origin} {other.origin} "
+                "--bench … puts the same problems to both"
+            )
+        found += [one for one in new if one is not None]
+    return found
+
+
+def paired(targets: Sequence[Target]) -> list[tuple[Target, Target]]:
+    """Who is compared with whom: agents of the same name in two runs, else all with the first."""
+    groups: dict[str, dict[str, Target]] = {}
+    for target in targets:
+        groups.setdefault(target.origin, {})[target.agent] = target
+    first, *others = groups.values()
+    pairs = [(first[name], other[name]) for other in others for name in first if name in other]
+    return pairs or [(targets[0], other) for other in targets[1:]]
+
+
+def compare_answers(
+    benchmark: str,
+    before: tuple[str, Sequence[Answer]],
+    after: tuple[str, Sequence[Answer]],
+    headline: Headline,
+) -> Comparison | None:
+    """Compare the answers of two labelled agents; None if they share no problem.
+
+    A problem is shared if it has the same id, text and gold, and both could be judged on it.
+    """
+    shared = _asked(before[1]) & _asked(after[1])
+    first, second = (
+        scores([a for a in answers if (a.problem, a.prompt, a.gold) in shared], headline)
+        for _, answers in (before, after)
+    )
+    if first is None or second is None:
+        return None
+    old, new = first.values, second.values
+    problems = [problem for problem in old if problem in new]
+    if not problems:
+        return None
+    a, b = [old[p] for p in problems], [new[p] for p in problems]
+    difference = bootstrap_difference(b, a)
+    return Comparison(
+        benchmark=benchmark,
+        baseline=before[0],
+        agent=after[0],
+        problems=len(problems),
+        metric=first.metric,
+        before=sum(a) / len(a),
+        after=sum(b) / len(b),
+        difference=difference.value,
+        low=difference.low,
+        high=difference.high,
+        gained=sum(y > x for x, y in zip(a, b, strict=True)),
+        lost=sum(y < x for x, y in zip(a, b, strict=True)),
+    )
+
+
+def _asked(answers: Sequence[Answer]) -> set[tuple[str, str, str]]:
+    return {(answer.problem, answer.prompt, answer.gold) for answer in answers}
+
+
+def _evaluations_of(target: Target, stored: Sequence[Stored]) -> Mapping[str, Stored]:
+    """What a target has answered, by the key of the question."""
+    mark = fingerprint(target)
+    found = {one.key: one for one in stored if one.fingerprint == mark}
+    return found or {one.key: one for one in _in_training(target)}
+
+
+def _in_training(target: Target) -> Iterator[Stored]:
+    """The last evaluation that a run made of the agent as it trained."""
+    folders = sorted((resolve(target.origin) / "evaluations").glob("step-*"))
+    for one in stored_evaluations(folders[-1]) if folders else ():
+        if one.label == target.agent:
+            yield one
+
+
+def _table(found: Sequence[Comparison], console: Console) -> Table:
+    lines = box.SIMPLE_HEAD if is_live(console) else None
+    table = Table(box=lines, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("agent", "compared with", "benchmark"):
+        table.add_column(name, overflow="fold")
+    for name in ("problems", "metric", "before", "after", "difference", "95% interval"):
+        table.add_column(name, justify="right")
+    for name in ("gained", "lost"):
+        table.add_column(name, justify="right")
+    for one in found:
+        table.add_row(
+            Text(one.agent),
+            Text(one.baseline),
+            one.benchmark,
+            f"{one.problems:,}",
+            one.metric,
+            f"{one.before:.3f}",
+            f"{one.after:.3f}",
+            f"{one.difference:+.3f}",
+            f"{one.low:+.3f} to {one.high:+.3f}",
+            str(one.gained),
+            str(one.lost),
+        )
+    return table

@@ -1,0 +1,86 @@
+"""Putting benchmarks to agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hacrl.config.schema import Verification
+from hacrl.evaluation.answers import Answer
+from hacrl.evaluation.asking import Asking, Watcher
+from hacrl.evaluation.jobs import Job
+from hacrl.evaluation.store import Stored, open_store
+from hacrl.evaluation.targets import Target, fingerprint
+from hacrl.verify import make_pool
+
+__all__ = ["Result", "evaluate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All answers of one target to one job, by problem, then sample."""
+
+    target: Target
+    job: Job
+    answers: Sequence[Answer]
+
+
+def evaluate(
+    targets: Sequence[Target],
+    jobs: Sequence[Job],
+    root: Path,
+    watcher: Watcher,
+    *,
+    rule: Verification | None = None,
+    batch_size: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[Result]:
+    """Put every job to every target, and keep every answer below `root`.
+
+    What is there already is not asked again. A model is loaded only if something is missing.
+
+    Args:
+        rule: limits under which responses are judged.
+        batch_size: sequences generated together; None starts with 32 on a CPU and 256 elsewhere.
+            Halved whenever memory runs out.
+        stop: asked between two chunks, each of which is stored.
+
+    Raises:
+        UserError: something that the user can mend.
+        Interrupted: `stop` said so; the same call continues.
+    """
+    results = []
+    with make_pool({job.name: job.task for job in jobs}, rule or Verification()) as verifiers:
+        for target in targets:
+            mark = fingerprint(target)
+            stores = [open_store(root, target, mark, job) for job in jobs]
+            done = [_matching(job, store) for job, store in zip(jobs, stores, strict=True)]
+            for job, found in zip(jobs, done, strict=True):
+                count = len(found) * job.settings.samples
+                watcher.progress(f"{target.label} {job.name}", count, stored=True)
+            if any(len(found) < len(job.prompts) for job, found in zip(jobs, done, strict=True)):
+                asking = Asking(target, verifiers, watcher, batch_size, stop)
+                for job, store, found in zip(jobs, stores, done, strict=True):
+                    found.update(asking.ask(job, store, found))
+                asking.close()
+            results += [
+                Result(target, job, [a for prompt in job.prompts for a in found[prompt.id]])
+                for job, found in zip(jobs, done, strict=True)
+            ]
+    return results
+
+
+def _matching(job: Job, store: Stored) -> dict[str, list[Answer]]:
+    """What is stored of the job's problems, as they are now and with all samples."""
+    prompts = {prompt.id: prompt for prompt in job.prompts}
+    found: dict[str, dict[int, Answer]] = {}
+    for answer in store.answers():
+        prompt = prompts.get(answer.problem)
+        if prompt and (prompt.text, prompt.gold) == (answer.prompt, answer.gold):
+            found.setdefault(answer.problem, {})[answer.sample] = answer
+    return {
+        problem: [answers[number] for number in sorted(answers)]
+        for problem, answers in found.items()
+        if len(answers) == job.settings.samples
+    }

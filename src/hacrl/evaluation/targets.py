@@ -1,0 +1,191 @@
+"""What is evaluated: agents of runs, checkpoints, model folders, models of the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hacrl.config import AgentSpec, Recipe, load_recipe
+from hacrl.config.bundled import bundled_recipes
+from hacrl.errors import UserError
+from hacrl.paths import BUNDLED, resolve
+
+__all__ = ["Target", "find_targets", "fingerprint", "without_thinking"]
+
+_PARTS = {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja", ".gguf", ".py"}
+"""Suffixes of files that make up a model."""
+_SWITCH = "enable_thinking"
+"""The variable by which chat templates of reasoning models turn thinking on and off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One agent to evaluate.
+
+    Args:
+        label: what it is called in tables; unique.
+        agent: its name in its run; agents of two runs are compared by it.
+        origin: what the user wrote.
+        spec: how it is loaded.
+    """
+
+    label: str
+    agent: str
+    origin: str
+    spec: AgentSpec
+
+
+def find_targets(
+    texts: Sequence[str], *, dtype: str | None = None, device: str | None = None
+) -> list[Target]:
+    """The agents that a user names.
+
+    A run folder stands for all its agents, a recipe for its agents before training. An agent that
+    comes from a run keeps what the run's recipe says about it (stop tokens, arguments of its
+    template).
+
+    Args:
+        dtype: of the weights, other than the recipe's or float32.
+        device: other than the recipe's.
+
+    Raises:
+        UserError: nothing of that name, or it holds no model.
+    """
+    changes = {key: value for key, value in (("dtype", dtype), ("device", device)) if value}
+    found = [target for text in dict.fromkeys(texts) for target in _find(text)]
+    labels = [target.label for target in found]
+    return [
+        replace(
+            target,
+            spec=target.spec.model_copy(update=changes),
+            # Two runs of the same name in different places are told apart by where they are.
+            label=target.label if labels.count(target.label) == 1 else _place(target),
+        )
+        for target in found
+    ]
+
+
+def without_thinking(target: Target) -> Target:
+    """The target with thinking off, if its chat template has the switch and nobody has set it.
+
+    Raises:
+        UserError: its tokenizer cannot be loaded.
+    """
+    from hacrl.agents.loading import load_tokenizer
+
+    args = target.spec.template_args
+    template = load_tokenizer(target.label, target.spec).chat_template
+    if _SWITCH in args or not isinstance(template, str) or _SWITCH not in template:
+        return target
+    spec = target.spec.model_copy(update={"template_args": {**args, _SWITCH: False}})
+    return replace(target, spec=spec)
+
+
+def fingerprint(target: Target) -> str:
+    """What tells whether a target would answer as another does: SHA-256 over all that matters.
+
+    Over the contents of a local folder, so that it may be moved; over the commit of a Hub model.
+
+    Raises:
+        UserError: the model is not there.
+    """
+    spec = target.spec
+    folder = resolve(spec.model)
+    digest = hashlib.sha256()
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            if path.suffix in _PARTS and path.is_file():
+                with path.open("rb") as file:
+                    content = hashlib.file_digest(file, "sha256").hexdigest()
+                digest.update(f"{path.name}\0{content}\n".encode())
+    else:
+        from hacrl.agents.loading import load_config
+
+        commit = getattr(load_config(target.label, spec), "_commit_hash", None)
+        digest.update(f"{spec.model}@{commit}\n".encode())
+    template = resolve(spec.chat_template) if spec.chat_template else None
+    rest = {
+        "gguf": spec.gguf,
+        "dtype": spec.dtype,
+        "template_args": spec.template_args,
+        "stop": spec.stop,
+        "template": template.read_text("utf-8") if template and template.is_file() else None,
+    }
+    digest.update(json.dumps(rest, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _place(target: Target) -> str:
+    origin = target.origin.rstrip("/")
+    return origin if origin.endswith(f"/{target.agent}") else f"{origin}/{target.agent}"
+
+
+def _find(text: str) -> list[Target]:
+    path = resolve(text)
+    if path.is_dir():
+        return _in_folder(text, path)
+    if path.is_file() and path.suffix in {".yaml", ".yml"}:
+        return _of_recipe(text, load_recipe(path))
+    if text in (known := bundled_recipes()):
+        return _of_recipe(text, load_recipe(known[text]))
+    if path.is_file():
+        raise UserError(f"target {text}: is a file; name the folder of a run or of a model")
+    if text.startswith((".", "/", "~", BUNDLED)) or text.count("/") > 1:
+        raise UserError(f"target {text}: there is no such folder (looked in {Path.cwd()})")
+    return [Target(text, text, text, AgentSpec(model=text))]
+
+
+def _in_folder(text: str, path: Path) -> list[Target]:
+    path = path.absolute()
+    recipe = _recipe_above(path)
+    if (path / "config.json").is_file():
+        return [_saved(text, path, recipe)]
+    for folder in (path / "agents", path):
+        agents = [one for one in sorted(_folders(folder)) if (one / "config.json").is_file()]
+        if recipe is not None:  # in the recipe's order
+            order = list(recipe.agents)
+            agents.sort(key=lambda one: order.index(one.name) if one.name in order else len(order))
+        if agents:
+            return [_saved(text, one, recipe) for one in agents]
+    if recipe is not None:
+        raise UserError(
+            f"target {text}: the run has saved no agents; they appear in {path / 'agents'} when it "
+            "ends"
+        )
+    raise UserError(
+        f"target {text}: holds no model (config.json) and no run (recipe.yaml); name the folder of "
+        "a run, a checkpoint or a model"
+    )
+
+
+def _folders(path: Path) -> Iterable[Path]:
+    return (one for one in path.iterdir() if one.is_dir()) if path.is_dir() else ()
+
+
+def _recipe_above(path: Path) -> Recipe | None:
+    """The recipe of the run that a folder is, or lies in: RUN/agents/NAME, a checkpoint's agent."""
+    for folder in (path, *path.parents[:4]):
+        if (folder / "recipe.yaml").is_file() and (folder / "state.json").is_file():
+            return load_recipe(folder / "recipe.yaml")
+    return None
+
+
+def _saved(text: str, path: Path, recipe: Recipe | None) -> Target:
+    name = path.name
+    if recipe is None or name not in recipe.agents:
+        return Target(name, name, text, AgentSpec(model=str(path)))
+    # Its template has been saved with its tokenizer.
+    changes = {"model": str(path), "gguf": None, "revision": None, "chat_template": None}
+    return Target(
+        f"{recipe.name}/{name}", name, text, recipe.agents[name].model_copy(update=changes)
+    )
+
+
+def _of_recipe(text: str, recipe: Recipe) -> list[Target]:
+    return [
+        Target(f"{recipe.name}/{name} before", name, text, spec)
+        for name, spec in recipe.agents.items()
+    ]

@@ -1,0 +1,39 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["write_parquet", "write_text", "write_whole"]
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write aside and rename, so that a reader never sees half a file."""
+    part = path.with_name(path.name + ".part")
+    try:
+        write(part)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    os.replace(part, path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole."""
+    write_whole(path, lambda part: part.write_text(text, "utf-8"))
+
+
+def write_parquet(path: Path, columns: Mapping[str, list[Any]], schema: Any = None) -> None:
+    """Write a table whole.
+
+    Args:
+        schema: types of the columns; None infers them.
+    """
+    table = pa.table(columns, schema=schema)
+    write_whole(path, lambda part: pq.write_table(table, part, compression="zstd"))

@@ -1,0 +1,25 @@
+"""What tells whether two runs learn from the same prompts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from hacrl.records import Prompt
+
+__all__ = ["fingerprint"]
+
+
+def fingerprint(prompts: Iterable[Prompt]) -> str:
+    """SHA-256 over the prompts in their order: ids, texts, system messages and golds.
+
+    A checkpoint keeps it instead of the data, so that changed data are noticed and mended data
+    are used.
+    """
+    digest = hashlib.sha256()
+    for prompt in prompts:
+        # JSON marks where each part ends, and spells lone surrogates in ASCII.
+        row = json.dumps([prompt.id, prompt.task, prompt.system, prompt.text, prompt.gold])
+        digest.update(row.encode() + b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,114 @@
+r"""Letter answers of multiple-choice questions.
+
+The rule, in this order; only what follows the reasoning is read:
+
+1. The last complete, non-empty box, else what follows the last marker. It must be a letter and
+   nothing else, or a letter and the text of its option: `B`, `b`, `(B)`, `B.`, `**B**`,
+   `\text{B}`, `(B) Paris`, `B: Paris`.
+2. Else what follows the last phrase that announces an answer: `Answer: D`, `the final answer is
+   (b)`, `correct option: **C**`. A bare letter must be a capital, so that articles are none, and no
+   further word may follow it but a reason (`because`, `since`, …).
+3. Else the last line, if it is a letter and no more.
+
+It is no answer if that place names several letters (`A or B`), none of the options, or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+
+from hacrl.records import Outcome, Prompt, Verdict
+from hacrl.verify.base import Verifier
+from hacrl.verify.extract import after_reasoning, extract_answer, extract_gold
+
+__all__ = ["Choice"]
+
+_LINE = 200
+"""Characters at the start of a line in which its letter must stand."""
+_DECORATION = re.compile(r"\\(?:text|textbf|textrm|textsf|mathrm|mathbf|mathsf|bf|rm)\b|[*_`${}]")
+_LETTER = re.compile(
+    r"\s*(?:(?:option|choice|answer|letter)\b)?\s*:?\s*"
+    r"(?:\(\s*(?P<round>[a-z])\s*\)|\[\s*(?P<square>[a-z])\s*\]|(?P<bare>[a-z]))(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PHRASE = re.compile(
+    r"\b(?:answer|option|choice)\s{0,3}"
+    r"(?:(?:would|should|must|will)\s{1,3}be|is|are|=|:|：)\s{0,3}(?:is\b)?:?",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"\s+(?:because|since|as|for|due|given|which|\()", re.IGNORECASE)
+_ANOTHER = re.compile(
+    r"\s*(?:,|/|&|\bor\b|\band\b)(?:[\s,/&]|\bor\b|\band\b)*(?P<open>[(\[]?)(?P<letter>[A-Za-z])(?![A-Za-z])"
+)
+_INDEX = re.compile(r"\d{1,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Verifier):
+    """Right if the response names the letter of the gold.
+
+    Args:
+        marker: text after which an answer stands; None for no marker.
+        options: the letters there are. A gold that is a number counts them from 0.
+        correct, wrong: rewards.
+    """
+
+    marker: str | None = "####"
+    options: str = "ABCDE"
+    correct: float = 1.0
+    wrong: float = 0.0
+
+    def screen(self, prompt: Prompt, response: str) -> Verdict:
+        """Decides everything. A gold that names no option is not verifiable."""
+        gold = self.gold(prompt.gold)
+        if gold is None:
+            return self.verdict(Outcome.NOT_VERIFIABLE)
+        answer = self.answer(response)
+        if answer is None:
+            return self.verdict(Outcome.NO_ANSWER)
+        return self.verdict(Outcome.RIGHT if answer == gold else Outcome.WRONG, answer)
+
+    def gold(self, text: str) -> str | None:
+        """The letter that a gold text names, or whose number it is; None if it does neither."""
+        text = extract_gold(text, self.marker)
+        if _INDEX.fullmatch(text):
+            return self.options[int(text)] if int(text) < len(self.options) else None
+        return self._letter(text)
+
+    def answer(self, response: str) -> str | None:
+        """The letter that a response names, None if it names none or several."""
+        place = extract_answer(response, self.marker)
+        if place is not None:
+            return self._letter(place)
+        visible = (after_reasoning(response) or "").strip()
+        phrase = deque(_PHRASE.finditer(visible), maxlen=1)
+        if phrase:
+            following = visible[phrase[0].end() :][:_LINE].lstrip()
+            return self._letter(following.partition("\n")[0], prose=True)
+        return self._letter(visible.rpartition("\n")[2], alone=True)
+
+    def _letter(self, text: str, *, prose: bool = False, alone: bool = False) -> str | None:
+        """The one option, as a capital, that a short text consists of or begins with.
+
+        Args:
+            prose: whether the text may go on as a sentence, in which a small letter is a word.
+            alone: whether nothing may follow but punctuation.
+        """
+        found = _LETTER.fullmatch(_DECORATION.sub("", text[:_LINE]))
+        if found is None:
+            return None
+        bare, rest = found["bare"], found["rest"]
+        letter = bare or found["round"] or found["square"]
+        ended = not rest.strip() or rest[0] in ").:,;]" or rest.lstrip()[0] in "-–—"
+        if alone and rest.strip(" .):,;]"):
+            return None
+        if bare and prose and bare.islower():
+            return None
+        if bare and not ended and not (prose and _REASON.match(rest)):
+            return None
+        other = _ANOTHER.match(rest)
+        if other and (not prose or other["open"] or other["letter"].isupper()):
+            return None
+        return letter.upper() if letter.upper() in self.options else None
