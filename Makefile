@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow real bench-verify check format clean
+.PHONY: demo test test-slow real bench-verify lm-eval-check check format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -26,12 +26,16 @@ real: $(READY)
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
 
+lm-eval-check: $(READY)
+	$(BIN)/python -m scripts.lm_eval_check.environment .venv-lm-eval
+	.venv-lm-eval/bin/python -m scripts.lm_eval_check
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv build dist src/*.egg-info
+	rm -rf .venv .venv-lm-eval build dist src/*.egg-info
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -67,7 +67,8 @@ def test_what_needs_no_model_imports_no_torch(recipe_file: Write) -> None:
     script = f"""
 import sys
 from hacrl.cli import main
-for words in (["--help"], ["train", "--help"], ["recipes"], ["recipes", "x"],
+for words in (["--help"], ["train", "--help"], ["eval", "--help"], ["verify", "--help"],
+              ["compare", "--help"], ["recipes"], ["recipes", "x"],
               ["train", {wrong!r}], ["check", {wrong!r}], ["train", "none.yaml"]):
     sys.argv = ["hacrl", *words]
     try:
@@ -82,7 +83,9 @@ for words in (["--help"], ["train", "--help"], ["recipes"], ["recipes", "x"],
     assert "did you mean steps?" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["", "train", "check", "recipes", "demo"])
+@pytest.mark.parametrize(
+    "command", ["", "train", "check", "recipes", "demo", "verify", "eval", "compare"]
+)
 def test_help_shows_examples(command: str) -> None:
     result = hacrl(*command.split(), "--help")
     assert result.exit_code == 0

@@ -55,7 +55,7 @@ class VerifierPool:
         workers: number of processes.
         seconds: hard limit for judging one response. A response that exceeds it gets the outcome
             TIMEOUT and the reward of a wrong answer; its worker is killed and replaced.
-        memory: limit of a worker's address space in bytes.
+        memory: bytes of address space that judging may take in a worker.
         max_chars: a longer response is not read at all: NO_ANSWER.
         max_errors: share of scorer errors among the responses of a task, in one call of `verify`,
             beyond which that call fails.

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from hacrl.records import Verdict
@@ -41,18 +42,29 @@ def start(verifiers: Mapping[str, Verifier], seconds: float, memory: int) -> Non
     Args:
         verifiers: judge the cases to come, by task.
         seconds: time that one call may take; the parent enforces it.
-        memory: limit of the address space in bytes.
+        memory: bytes of address space that judging may take, on top of what the process starts
+            with (which includes whatever the script that trains imports).
     """
     global _verifiers, _seconds
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which ends us
     # Python's own handler would not run inside a long C call; the default action always ends us.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
-        # The hard limit stays: the programs that a verifier starts have limits of their own.
-        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     _verifiers, _seconds = verifiers, seconds
     for verifier in verifiers.values():
         verifier.prepare()
+    with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
+        # The hard limit stays: the programs that a verifier starts have limits of their own.
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (_address_space() + memory, hard))
+
+
+def _address_space() -> int:
+    """Bytes that this process has mapped; 0 where the system does not tell."""
+    try:
+        pages = Path("/proc/self/statm").read_text().split()[0]
+    except OSError:
+        return 0
+    return int(pages) * resource.getpagesize()
 
 
 def judge(cases: Sequence[TaskCase]) -> list[Verdict | str] | str:
