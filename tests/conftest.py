@@ -68,6 +68,15 @@ def _save(folder: Path, family: tuple[Any, Any], tokenizer: PreTrainedTokenizerF
 
 
 @pytest.fixture(scope="session")
+def data() -> Path:
+    """The public data sets, which lie beside the project."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"needs the public data sets in {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def qwen_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Qwen3 architecture, a token per character."""
     folder = tmp_path_factory.mktemp("models") / "qwen"

@@ -22,7 +22,6 @@ from hacrl.phases import Interrupted
 from hacrl.records import Decoding, Rollout
 from tests.evaluation.conftest import save_model
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 SHORT = Settings(max_new_tokens=8)
 
 
@@ -218,9 +217,8 @@ def test_problems_without_room_count_as_wrong(problems: Path, tmp_path: Path) ->
     assert (result.answers[9].outcome, result.answers[9].reward) == ("no_answer", 0.0)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark files are not beside the repository")
-def test_all_seven_benchmarks_are_put_to_an_agent(reader: Path, tmp_path: Path) -> None:
-    tasks, _ = chosen_tasks(["all"], [], [], DATA)
+def test_all_seven_benchmarks_are_put_to_an_agent(reader: Path, tmp_path: Path, data: Path) -> None:
+    tasks, _ = chosen_tasks(["all"], [], [], data)
     jobs = [load_job(name, task, SHORT, 2) for name, task in tasks.items()]
     assert [asked.name for asked in jobs] == [
         *("math500", "math", "gsm8k", "aime25", "amc23", "minerva_math", "olympiadbench")

@@ -47,7 +47,7 @@ class Verifier(ABC):
 
         A verifier whose `screen` decides everything need not have it.
         """
-        raise NotImplementedError
+        raise RuntimeError(f"{type(self).__name__} decides everything in screen, yet left {case!r}")
 
     def judge_batch(self, cases: Sequence[Case]) -> list[Verdict]:
         """Verdicts on several cases, in order. If it fails, each case is judged alone."""
