@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedToken
 
 from hacrl.agents.encoding import encode_prompt
 from hacrl.agents.loading import ModelUnavailable, load_config, load_tokenizer
+from hacrl.config.cautions import cautions
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.errors import UserError
@@ -89,6 +90,7 @@ def check(recipe: Recipe, console: Console) -> None:
     kept, too_long = fitting(recipe.prompts, prompts, lengths, limits)
     warnings = [text for finding in findings.values() for text in finding.warnings]
     warnings += [too_long] if too_long else []
+    warnings += cautions(recipe)
 
     console.print(
         f"recipe {recipe.name}: {recipe.steps} steps of {recipe.prompts_per_step} prompts, "

@@ -11,6 +11,7 @@ import torch
 
 from hacrl.capability import CapabilityTracker
 from hacrl.config import Recipe
+from hacrl.config.cautions import cautions
 from hacrl.errors import UserError
 from hacrl.evaluation.held_out import HeldOut, held_out_jobs
 from hacrl.fleet import Fleet, LocalFleet
@@ -69,6 +70,8 @@ def train(
     prompts = load_prompts(recipe.tasks)
     verifiers = make_pool(recipe.tasks, recipe.verification)
     jobs = held_out_jobs(recipe)
+    for text in cautions(recipe):
+        observer.note(text)
     observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
     fleet = LocalFleet.from_recipe(recipe)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)

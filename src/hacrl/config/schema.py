@@ -43,6 +43,8 @@ class AgentSpec(Strict):
     revision: str | None = None
     trust_remote_code: bool = False
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Of the weights that are trained. Half precision rounds small learning steps away; to compute
+    faster, keep float32 and set `update.autocast: bfloat16`."""
     device: str = "auto"
     """A torch device, or `auto`: a GPU if there is one, else the CPU."""
     chat_template: str | None = None
