@@ -307,3 +307,18 @@ def test_a_run_that_fails_says_so_on_disk_and_keeps_what_it_has(
     assert json.loads((folder.path / "state.json").read_text())["state"] == "failed"
     assert len(rows(folder)) == 2
     assert (folder.agents_path / "lee" / "model.safetensors").is_file()
+
+
+def test_half_precision_learning_recomputes_what_was_sampled(
+    tiny_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    auto = run(tmp_path / "1", tiny_recipe(update={"autocast": "bfloat16"}), "method=gspo")
+    for row in rows(auto):
+        if row["own"]["computed"]:
+            assert row["own"]["ratio_mean"] == pytest.approx(1, abs=1e-6)
+            assert row["own"]["inside"] == 1
+            assert 1e-5 < row["logprob_gap"] < 0.1
+    recipe = recipe_from_dict(tiny_recipe())
+    assert not recipe.recomputes("kim")
+    forced = run(tmp_path / "2", tiny_recipe(), "update.old_logprobs=recompute")
+    assert all(row["logprob_gap"] < 1e-5 for row in rows(forced) if row["own"]["computed"])

@@ -306,3 +306,26 @@ def test_the_gradient_is_clipped_to_its_largest_norm(kim: Policy) -> None:
     (norm, free), (same_norm, held) = seen
     assert same_norm == norm > 1e-3, "the reported norm is that before clipping"
     assert held / free == pytest.approx(1e-3 / norm, rel=0.05)
+
+
+def test_recomputed_logprobs_make_the_first_ratio_one_in_other_arithmetic(kim: Policy) -> None:
+    lessons = lessons_of(kim)
+
+    def own_ratios(recompute: bool) -> list[float]:
+        clone = dataclasses.replace(kim, model=copy.deepcopy(kim.model))
+        learner = learner_of(clone, autocast="bfloat16")
+        rows, _ = learner.learn(learner.recompute(lessons) if recompute else lessons)
+        return [abs(row.log_ratio) for row in rows.values() if row.update == 0]
+
+    assert max(own_ratios(recompute=False)) > 3e-4, "more than GSPO's clip allows"
+    assert max(own_ratios(recompute=True)) < 1e-6
+
+
+def test_recomputing_in_the_same_arithmetic_changes_nothing_but_rounding(kim: Policy) -> None:
+    lessons = lessons_of(kim)
+    again = learner_of(kim).recompute(lessons)
+    for before, after in zip(lessons, again, strict=True):
+        assert (after.recomputed is not None) == (before.own and before.advantage != 0)
+        assert after.old_logprobs == pytest.approx(before.old_logprobs, abs=1e-5)
+        assert len(after.old_logprobs) == before.rollout.length
+        assert after.rollout == before.rollout

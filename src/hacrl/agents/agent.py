@@ -28,10 +28,10 @@ class Agent(Respondent):
     Args:
         policy: model and tokenizer.
         learner: trains the policy in place.
-        sources: names of the peers that it learns from.
         sharing: for every agent of the run, whom it learns from; decides the baselines.
         decoding: how it draws responses in training.
         advantage: how it judges them.
+        recompute: whether the log-probabilities of its own responses are recomputed for learning.
         seed: of the run.
     """
 
@@ -43,12 +43,14 @@ class Agent(Respondent):
         sharing: dict[str, tuple[str, ...]],
         decoding: Decoding,
         advantage: Advantage,
+        recompute: bool,
         seed: int,
     ) -> None:
         super().__init__(policy, decoding, seed)
         self._learner = learner
         self._sharing = sharing
         self._advantage = advantage
+        self._recompute = recompute
 
     @classmethod
     def from_recipe(cls, name: str, recipe: Recipe) -> Agent:
@@ -83,6 +85,7 @@ class Agent(Respondent):
                 temperature=recipe.sampling.temperature,
             ),
             advantage=recipe.advantage,
+            recompute=recipe.recomputes(name),
             seed=recipe.seed,
         )
 
@@ -107,8 +110,10 @@ class Agent(Respondent):
             dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
             [self.encode(prompt) for prompt in pool.prompts],
         )
+        if self._recompute:
+            lessons = self._learner.recompute(lessons)
         rows, updates = self._learner.learn(lessons)
-        self.version += len(updates)
+        self.version += sum(not update.skipped for update in updates)
         return make_report(self.name, sources, lessons, rows, updates, judged.baselines, k)
 
     def save(self, folder: Path) -> None:

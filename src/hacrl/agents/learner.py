@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +15,7 @@ from transformers import get_scheduler
 
 from hacrl.agents.batching import micro_batches, mini_batches
 from hacrl.agents.lessons import Lesson
-from hacrl.agents.logprobs import pad, response_logprobs
+from hacrl.agents.logprobs import Sequences, pad, response_logprobs
 from hacrl.agents.policy import Policy
 from hacrl.config.schema import Clip, Optimizer, Ratio, Update
 from hacrl.objective import Rows, Terms, kl_term, objective, stepwise_bounds
@@ -128,6 +129,37 @@ class Learner:
         self._policy.model.eval()
         return rows, updates
 
+    def recompute(self, lessons: Sequence[Lesson]) -> list[Lesson]:
+        """Lessons whose own rows carry log-probabilities as `learn` will compute them.
+
+        A sampler in other arithmetic than the learner's would make ratios differ from 1 before any
+        update, by more than the own clip allows.
+        """
+        lengths = {i: le.length for i, le in enumerate(lessons) if le.own and self._active(le)}
+        new = list(lessons)
+        for part in micro_batches(list(lengths), lengths, self._update.micro_batch_tokens):
+            with torch.no_grad(), self._autocast():
+                logprob_RT = response_logprobs(
+                    self._policy, self._pad([lessons[i] for i in part]), self._temperature
+                )
+            for i, row in zip(part, logprob_RT.tolist(), strict=True):
+                values = tuple(row[: lessons[i].rollout.length])
+                new[i] = dataclasses.replace(lessons[i], recomputed=values)
+        return new
+
+    def _active(self, lesson: Lesson) -> bool:
+        """Whether a lesson can have a gradient at all."""
+        wanted = lesson.advantage != 0 or (lesson.own and self._reference is not None)
+        return lesson.left_out is None and wanted
+
+    def _pad(self, lessons: Sequence[Lesson]) -> Sequences:
+        return pad(
+            [lesson.prompt_ids for lesson in lessons],
+            [lesson.response_ids for lesson in lessons],
+            self._policy.pad_id,
+            self._policy.device,
+        )
+
     def _accumulate(
         self, lessons: Sequence[Lesson], batch: Sequence[int], update: int
     ) -> tuple[float, dict[int, RowOutcome]]:
@@ -136,9 +168,7 @@ class Learner:
         The loss is minus the mean over all rows of the mini-batch, so that neither the split into
         micro-batches nor the rows that need no computing change the gradient.
         """
-        active = [
-            i for i in batch if lessons[i].advantage != 0 or (lessons[i].own and self._reference)
-        ]
+        active = [i for i in batch if self._active(lessons[i])]
         lengths = {i: lessons[i].length for i in active}
         outcomes: dict[int, RowOutcome] = {}
         loss = 0.0
@@ -163,22 +193,17 @@ class Learner:
         def floats(values: Sequence[float]) -> Tensor:
             return torch.tensor(values, dtype=torch.float32, device=device)
 
-        sequences = pad(
-            [lesson.prompt_ids for lesson in lessons],
-            [lesson.response_ids for lesson in lessons],
-            self._policy.pad_id,
-            device,
-        )
+        sequences = self._pad(lessons)
         logprob_RT = response_logprobs(self._policy, sequences, self._temperature)
         old_RT = torch.zeros_like(logprob_RT)
         if self._ratio.level == "token":
             for row, lesson in enumerate(lessons):
-                old_RT[row, : lesson.rollout.length] = floats(lesson.rollout.token_logprobs)
+                old_RT[row, : lesson.rollout.length] = floats(lesson.old_logprobs)
         terms = objective(
             Rows(
                 logprob_RT=logprob_RT,
                 mask_RT=sequences.response_mask_RT,
-                old_logprob_R=floats([lesson.rollout.logprob for lesson in lessons]),
+                old_logprob_R=floats([math.fsum(lesson.old_logprobs) for lesson in lessons]),
                 old_length_R=floats([lesson.rollout.length for lesson in lessons]),
                 advantage_R=floats([lesson.advantage for lesson in lessons]),
                 own_R=torch.tensor([lesson.own for lesson in lessons], device=device),

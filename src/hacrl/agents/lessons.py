@@ -23,6 +23,8 @@ class Lesson:
         prompt_ids: the prompt in the learner's tokens.
         response_ids: the response in the learner's tokens: the sampled ids if it is its own.
         left_out: why the learner cannot use it, None if it can.
+        recomputed: log-probabilities of an own response's tokens, computed by the learner itself
+            before its first update; None where those of the sampler are used.
     """
 
     rollout: Rollout
@@ -31,6 +33,12 @@ class Lesson:
     prompt_ids: Sequence[int]
     response_ids: Sequence[int]
     left_out: str | None
+    recomputed: tuple[float, ...] | None = None
+
+    @property
+    def old_logprobs(self) -> tuple[float, ...]:
+        """log π_j_old(y_t) of the author's tokens."""
+        return self.rollout.token_logprobs if self.recomputed is None else self.recomputed
 
     @property
     def length(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,16 +75,24 @@ def make_report(
         "loss": _mean(u.loss for u in applied),
         "gradient_norm": _mean(u.gradient_norm for u in applied),
         "learning_rate": updates[-1].learning_rate if updates else None,
-        "logprob_gap": max(
-            (abs(row.log_ratio) for i, row in rows.items() if row.update == 0 and lessons[i].own),
-            default=None,
-        ),
+        "logprob_gap": max(_gaps(lessons, rows), default=None),
         **_baseline_metrics(baselines, learner),
         "own": _source_metrics(lessons, rows, name),
         "sources": {source: _source_metrics(lessons, rows, source) for source in sources},
     }
     records = tuple(_record(name, lesson, rows.get(i)) for i, lesson in enumerate(lessons))
     return LearnReport(name, metrics, records)
+
+
+def _gaps(lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome]) -> Iterator[float]:
+    """Nats per token between sampler and learner, of own rows before the first update."""
+    for i, row in rows.items():
+        lesson = lessons[i]
+        if lesson.recomputed is not None:
+            difference = math.fsum(lesson.recomputed) - lesson.rollout.logprob
+            yield abs(difference) / lesson.rollout.length
+        elif lesson.own and row.update == 0:
+            yield abs(row.log_ratio)
 
 
 def _baseline_metrics(baselines: Baselines, k: int) -> Metrics:

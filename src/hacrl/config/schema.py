@@ -149,6 +149,10 @@ class Update(Strict):
     """Padded tokens that are computed at once; no influence on the gradient."""
     kl: NonNegativeFloat = 0.0
     """Weight of the KL to the frozen start on own responses; 0 keeps no reference."""
+    old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
+    """Where log π_old of own responses comes from: the sampler, or one more forward pass of the
+    learner before its first update. `auto` recomputes unless the sampler's are exact, which they
+    are in float32 without autocast."""
     gradient_checkpointing: bool = False
     autocast: Literal["off", "bfloat16"] = "off"
 
@@ -212,6 +216,11 @@ class Recipe(Strict):
             return tuple(name for name in self.agents if name != learner)
         chosen = self.sharing.get(learner, [])
         return tuple(name for name in self.agents if name in chosen)
+
+    def recomputes(self, learner: str) -> bool:
+        """Whether a learner recomputes the log-probabilities of its own responses."""
+        exact = self.agents[learner].dtype == "float32" and self.update.autocast == "off"
+        return {"auto": not exact, "sampler": False, "recompute": True}[self.update.old_logprobs]
 
     def updates_per_step(self, learner: str) -> int:
         """Optimizer updates that a learner makes in one step: n·M with everyone sharing."""
