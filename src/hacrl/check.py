@@ -262,7 +262,7 @@ def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
         everything += held.total
         sizes = (held.weights, held.gradients, held.adamw, held.reference, held.total)
         table.add_row(name, *(decimal(size) if size else "-" for size in sizes))
-    if len(recipe.agents) > 1:
+    if len(recipe.agents) > 1 and everything:
         unknown = any(found.parameters is None for found in findings.values())
         table.add_row("together", *[""] * 4, f"{'> ' * unknown}{decimal(everything)}")
     return table
