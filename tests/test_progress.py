@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hacrl.progress import duration, is_live, watch
+from hacrl.progress import duration, watch
+from hacrl.terminal import is_live
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 

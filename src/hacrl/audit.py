@@ -9,20 +9,18 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-from rich.table import Table
 
 from hacrl.config.schema import Verification
 from hacrl.config.tasks import Task
 from hacrl.errors import UserError
-from hacrl.progress import is_live
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.tasks import Problem, load_problems, load_task, to_prompts
 from hacrl.tasks.fields import find
 from hacrl.tasks.files import file_rows
-from hacrl.verify import VerifierPool, make_verifiers
+from hacrl.terminal import is_live, make_table, say
+from hacrl.verify import VerifierPool, make_pool
 from hacrl.verify.extract import extract_answer, extract_gold
 
 __all__ = [
@@ -112,12 +110,7 @@ def print_report(
 ) -> None:
     """A table of outcomes by task, then examples of each outcome."""
     outcomes = [o for o in Outcome if any(row.verdict.outcome is o for row in rows)]
-    table = Table(
-        box=box.SIMPLE_HEAD if is_live(console) else None,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
+    table = make_table(console)
     table.add_column("task")
     for title in ("rows", *outcomes):
         table.add_column(title, justify="right", no_wrap=True)
@@ -132,15 +125,15 @@ def print_report(
     for outcome in outcomes:
         found = [row for row in rows if row.verdict.outcome is outcome]
         if examples:
-            _say(console, f"\n{outcome}: {len(found):,} of {len(rows):,}, for example")
+            say(console, f"\n{outcome}: {len(found):,} of {len(rows):,}, for example")
         for row in _in_turn(found)[:examples]:
             gold = extract_gold(row.prompt.gold, _marker(tasks[row.prompt.task]))
             answer = "none" if row.verdict.answer is None else _shown(row.verdict.answer)
             reward = "unscored" if row.verdict.reward is None else f"{row.verdict.reward:g}"
-            _say(console, f"  {row.prompt.id}  reward {reward}")
-            _say(console, f"    gold      {_shown(gold)}")
-            _say(console, f"    answer    {answer}")
-            _say(console, f"    response  {_shown(row.response, end=True)}")
+            say(console, f"  {row.prompt.id}  reward {reward}")
+            say(console, f"    gold      {_shown(gold)}")
+            say(console, f"    answer    {answer}")
+            say(console, f"    response  {_shown(row.response, end=True)}")
 
 
 def write_verdicts(rows: Sequence[Audited], path: Path) -> None:
@@ -198,13 +191,12 @@ def run_audit(
     print_report(rows, tasks, examples, console)
     if out is not None:
         write_verdicts(rows, out)
-        _say(console, f"\nevery verdict is in {out}")
+        say(console, f"\nevery verdict is in {out}")
 
 
 def _pool(tasks: Mapping[str, Task], rule: Verification) -> VerifierPool:
     # A failing scorer is what the audit is to show, so no share of errors stops it.
-    memory = int(rule.memory * 2**30)
-    return VerifierPool(make_verifiers(tasks), rule.workers, rule.seconds, memory, rule.max_chars)
+    return make_pool(tasks, rule.model_copy(update={"max_errors": 1.0}))
 
 
 def _verify(pool: VerifierPool, pairs: Sequence[tuple[Prompt, str]], tell: Tell) -> list[Verdict]:
@@ -282,7 +274,3 @@ def _shown(text: str, *, end: bool = False) -> str:
     if len(line) <= _SHOWN:
         return line
     return f"…{line[1 - _SHOWN :]}" if end else f"{line[: _SHOWN - 1]}…"
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from rich import box
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -21,10 +20,10 @@ from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.errors import UserError
 from hacrl.evaluation.held_out import held_out_jobs
 from hacrl.evaluation.jobs import Job
-from hacrl.progress import is_live
 from hacrl.records import Prompt
 from hacrl.tasks import load_prompts
 from hacrl.tasks.fitting import fitting, prompt_limit
+from hacrl.terminal import make_table
 from hacrl.verify import make_verifiers
 
 __all__ = ["Finding", "Memory", "check", "count_parameters", "examine", "memory"]
@@ -169,7 +168,7 @@ def _check_device(name: str, device: str) -> None:
 
 
 def _agents(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -> Table:
-    table = _table(console)
+    table = make_table(console)
     table.add_column("agent")
     table.add_column("model", overflow="fold")
     table.add_column("parameters", justify="right")
@@ -194,7 +193,7 @@ def _tasks(
     recipe: Recipe, prompts: Sequence[Prompt], kept: Sequence[Prompt], console: Console
 ) -> Table:
     """What is mixed: a task's epochs follow from its share of the places, not from its size."""
-    table = _table(console)
+    table = make_table(console)
     table.add_column("task")
     for name in ("source", "verifier"):
         table.add_column(name)
@@ -248,7 +247,7 @@ def _evaluation(rule: Evaluation, jobs: Sequence[Job]) -> str:
 
 
 def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -> Table:
-    table = _table(console)
+    table = make_table(console)
     table.add_column("memory")
     for name in ("weights", "gradients", "AdamW", "reference", "total"):
         table.add_column(name, justify="right")
@@ -266,12 +265,6 @@ def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
         unknown = any(found.parameters is None for found in findings.values())
         table.add_row("together", *[""] * 4, f"{'> ' * unknown}{decimal(everything)}")
     return table
-
-
-def _table(console: Console) -> Table:
-    """Lines on a terminal, columns of text elsewhere."""
-    lines = box.SIMPLE_HEAD if is_live(console) else None
-    return Table(box=lines, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
 
 
 def _count(number: int) -> str:

@@ -19,12 +19,11 @@ from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, describe, find_recipe
 from hacrl.errors import UserError
 from hacrl.phases import Interrupted
-from hacrl.terminal import make_console, quieten_libraries, say
+from hacrl.terminal import INTERRUPTED, make_console, quieten_libraries, say
 
 __all__ = ["app", "main"]
 
 _USER_ERROR = 2
-_INTERRUPTED = 130
 
 
 class _Commands(TyperGroup):
@@ -40,12 +39,12 @@ class _Commands(TyperGroup):
             raise typer.Exit(_USER_ERROR) from error
         except Interrupted as error:
             typer.echo("interrupted", err=True)
-            raise typer.Exit(_INTERRUPTED) from error
+            raise typer.Exit(INTERRUPTED) from error
         except KeyboardInterrupt as error:
             if ctx.params["debug"]:
                 raise
             typer.echo("stopped at once; nothing more was saved", err=True)
-            raise typer.Exit(_INTERRUPTED) from error
+            raise typer.Exit(INTERRUPTED) from error
 
 
 app = typer.Typer(
@@ -133,7 +132,7 @@ def train(
             training.train(settings, runs, observer, overwrite=overwrite)
     except Interrupted as error:
         say(console, f"interrupted; the agents as they are have been saved in {folder / 'agents'}")
-        raise typer.Exit(_INTERRUPTED) from error
+        raise typer.Exit(INTERRUPTED) from error
     say(console, f"finished: {folder}, trained agents in {folder / 'agents'}")
 
 

@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 from hacrl.phases import Interrupted
-from hacrl.terminal import make_console, quieten_libraries, say
+from hacrl.terminal import INTERRUPTED, make_console, quieten_libraries, say
 
 __all__ = ["compare", "evaluate"]
-
-_INTERRUPTED = 130
 
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Where responses and results are kept.")
@@ -107,7 +105,7 @@ def evaluate(
         run_eval(
             targets,
             console,
-            benchmarks=[name for name in bench.replace(" ", "").split(",") if name],
+            benchmarks=_names(bench),
             recipes=task or [],
             files=file or [],
             data=data,
@@ -124,7 +122,7 @@ def evaluate(
         )
     except Interrupted as error:
         say(console, f"interrupted; what is done is kept in {out}, the same command continues")
-        raise typer.Exit(_INTERRUPTED) from error
+        raise typer.Exit(INTERRUPTED) from error
 
 
 def compare(
@@ -155,5 +153,8 @@ def compare(
     quieten_libraries()
     from hacrl.evaluation.compare import run_compare
 
-    names = [name for name in bench.replace(" ", "").split(",") if name]
-    run_compare(targets, out, names, make_console())
+    run_compare(targets, out, _names(bench), make_console())
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.replace(" ", "").split(",") if name]

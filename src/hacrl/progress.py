@@ -14,10 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from hacrl.terminal import is_live, say
+
 if TYPE_CHECKING:
     from hacrl.training import Observer
 
-__all__ = ["duration", "is_live", "watch"]
+__all__ = ["duration", "watch"]
 
 Metrics = Sequence[Mapping[str, Any]]
 
@@ -36,14 +38,6 @@ def watch(steps: int, console: Console) -> Iterator[Observer]:
         yield display
 
 
-def is_live(console: Console) -> bool:
-    """Whether lines that were written can be replaced.
-
-    A pipe cannot do that even where an environment variable makes it pass for a terminal.
-    """
-    return console.is_interactive and console.file.isatty()
-
-
 class _Lines:
     """One line a step, without control characters or colour; phases too where steps are long."""
 
@@ -58,7 +52,7 @@ class _Lines:
     def phase(self, name: str, step: int) -> None:
         if time.monotonic() - self._quiet_since > _LONG:
             self._quiet_since = time.monotonic()
-            _print(self._console, f"step {step + 1}/{self._steps}: {name}")
+            say(self._console, f"step {step + 1}/{self._steps}: {name}")
 
     def step(self, metrics: Metrics, seconds_left: float) -> None:
         agents = [
@@ -75,7 +69,7 @@ class _Lines:
             f"{duration(seconds_left)} left",
         ]
         self._quiet_since = time.monotonic()
-        _print(self._console, " | ".join(parts))
+        say(self._console, " | ".join(parts))
 
 
 class _Display:
@@ -163,9 +157,4 @@ def _number(value: float | None) -> str:
 
 
 def _print_note(console: Console, text: str) -> None:
-    _print(console, f"note: {text}")
-
-
-def _print(console: Console, line: str) -> None:
-    """Print as it is: one line however long, with no markup in it."""
-    console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    say(console, f"note: {text}")

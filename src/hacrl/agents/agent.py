@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from hacrl.advantages import advantages
 from hacrl.agents.learner import Learner
@@ -53,14 +54,19 @@ class Agent(Respondent):
         self._recompute = recompute
 
     @classmethod
-    def from_recipe(cls, name: str, recipe: Recipe) -> Agent:
+    def from_recipe(
+        cls, name: str, recipe: Recipe, tokenizer: PreTrainedTokenizerBase | None = None
+    ) -> Agent:
         """Load the agent of that name as the recipe describes it.
+
+        Args:
+            tokenizer: if it has been loaded already.
 
         Raises:
             UserError: the model cannot be loaded or used.
         """
         spec = recipe.agents[name]
-        policy = load_policy(name, spec)
+        policy = load_policy(name, spec, tokenizer)
         optimizer = recipe.optimizer
         if spec.learning_rate is not None:
             optimizer = optimizer.model_copy(update={"learning_rate": spec.learning_rate})

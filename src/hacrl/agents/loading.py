@@ -94,14 +94,20 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_policy(name: str, spec: AgentSpec) -> Policy:
+def load_policy(
+    name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerBase | None = None
+) -> Policy:
     """Load model and tokenizer.
+
+    Args:
+        tokenizer: of `load_tokenizer`, if it has been loaded already.
 
     Raises:
         UserError: anything about the model that the recipe's author can mend.
     """
     config = load_config(name, spec)
-    tokenizer = load_tokenizer(name, spec)
+    if tokenizer is None:
+        tokenizer = load_tokenizer(name, spec)
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             _location(name, spec),

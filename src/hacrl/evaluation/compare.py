@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,8 +17,8 @@ from hacrl.evaluation.estimators import bootstrap_difference
 from hacrl.evaluation.store import Stored, stored_evaluations
 from hacrl.evaluation.targets import Target, find_targets, fingerprint
 from hacrl.paths import resolve
-from hacrl.progress import is_live
 from hacrl.runs.writing import write_text
+from hacrl.terminal import make_table, say
 
 __all__ = ["Comparison", "compare", "compare_answers", "paired", "run_compare"]
 
@@ -67,10 +66,9 @@ def run_compare(
     """
     found = compare(texts, root, benchmarks)
     console.print(_table(found, console))
-    console.print(
+    say(
+        console,
         "Differences on the same problems; intervals are 95%, paired bootstrap over problems.",
-        highlight=False,
-        soft_wrap=True,
     )
     if root.is_dir():
         text = json.dumps([asdict(one) for one in found], indent=2) + "\n"
@@ -186,8 +184,7 @@ def _in_training(target: Target) -> Iterator[Stored]:
 
 
 def _table(found: Sequence[Comparison], console: Console) -> Table:
-    lines = box.SIMPLE_HEAD if is_live(console) else None
-    table = Table(box=lines, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = make_table(console)
     for name in ("agent", "compared with", "benchmark"):
         table.add_column(name, overflow="fold")
     for name in ("problems", "metric", "before", "after", "difference", "95% interval"):

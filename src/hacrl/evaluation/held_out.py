@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,8 @@ from hacrl.fleet import Fleet
 from hacrl.loop import verify
 from hacrl.progress import duration
 from hacrl.records import Decoding, Prompt
-from hacrl.tasks.fitting import prompt_limit
+from hacrl.runs.writing import append_lines
+from hacrl.tasks.fitting import prompt_limit, short_enough
 from hacrl.verify import VerifierPool, make_pool, make_verifiers
 
 __all__ = ["HeldOut", "answer_all", "held_out_jobs"]
@@ -155,8 +155,7 @@ class HeldOut:
             target = Target(agent, agent, str(folder), self._recipe.agents[agent])
             root = folder / "evaluations" / f"step-{completed:06d}"
             open_store(root, target, f"{folder.name} step {completed}", job).add(own)
-        with (folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+        append_lines(folder / "evaluations.jsonl", lines)
         self._note(_sentence(completed, job.name, lines, seconds))
 
     def _short_enough(self, job: Job) -> Job:
@@ -164,12 +163,7 @@ class HeldOut:
             name: prompt_limit(_ANY_LENGTH, job.settings.max_new_tokens, positions)
             for name, positions in self._fleet.positions().items()
         }
-        lengths = self._fleet.prompt_lengths(job.prompts)
-        kept = [
-            prompt
-            for i, prompt in enumerate(job.prompts)
-            if all(own[i] <= limits[name] for name, own in lengths.items())
-        ]
+        kept = short_enough(job.prompts, self._fleet.prompt_lengths(job.prompts), limits)
         if len(kept) == len(job.prompts):
             return job
         message = (

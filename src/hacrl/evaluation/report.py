@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,8 +17,8 @@ from hacrl.errors import UserError
 from hacrl.evaluation.answers import Scores, scores
 from hacrl.evaluation.estimators import Estimate, mean_of_estimates
 from hacrl.evaluation.runner import Result
-from hacrl.progress import is_live
 from hacrl.runs.writing import write_text
+from hacrl.terminal import make_table, say
 
 __all__ = ["STATISTICS", "print_failures", "report", "results_table"]
 
@@ -47,7 +46,7 @@ def report(results: Sequence[Result], folder: Path, console: Console) -> None:
     for result, found in scored:
         if found is None:
             text = f"{result.target.label} {result.job.name}: not one response could be judged"
-            console.print(f"note: {text}", markup=False, highlight=False, soft_wrap=True)
+            say(console, f"note: {text}")
     if not whole:
         raise UserError(
             "no response could be judged; `hacrl verify` shows what the verifier makes of the golds"
@@ -55,7 +54,7 @@ def report(results: Sequence[Result], folder: Path, console: Console) -> None:
     rows = [_row(result, found) for result, found in whole] + _averages(whole)
     console.print(results_table(rows, console))
     for line in (*_remarks(whole), STATISTICS):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
     texts = {
         "results.json": json.dumps(rows, indent=2, allow_nan=False) + "\n",
         "results.csv": _csv(rows),
@@ -70,8 +69,7 @@ def report(results: Sequence[Result], folder: Path, console: Console) -> None:
 
 def results_table(rows: Sequence[Mapping[str, Any]], console: Console) -> Table:
     """The rows as a table for people: lines on a terminal, columns of text elsewhere."""
-    lines = box.SIMPLE_HEAD if is_live(console) else None
-    table = Table(box=lines, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table = make_table(console, gap=1)
     head, cells = _cells(rows)
     shown = [i for i, name in enumerate(head) if not name.startswith(_IN_FILES_ONLY)]
     for i in shown:
@@ -99,7 +97,7 @@ def print_failures(results: Sequence[Result], count: int, console: Console) -> N
                 f"response: {_shown(answer.response)}",
             )
             for line in lines:
-                console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+                say(console, line)
 
 
 def _row(result: Result, found: Scores) -> dict[str, Any]:

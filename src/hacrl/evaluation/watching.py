@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from hacrl.progress import duration, is_live
+from hacrl.progress import duration
+from hacrl.terminal import is_live, say
 
 if TYPE_CHECKING:
     from hacrl.evaluation.asking import Watcher
@@ -48,14 +49,14 @@ class _Watcher:
         self._new = 0
 
     def note(self, text: str) -> None:
-        self._print(f"note: {text}")
+        say(self._console, f"note: {text}")
 
     def progress(self, place: str, new: int, *, stored: bool = False) -> None:
         if stored:
             self._stored += new
             self._bar.update(self._task, completed=self._stored + self._new)
             if new:
-                self._print(f"{place}: {new} responses are there already")
+                say(self._console, f"{place}: {new} responses are there already")
             return
         self._new += new
         done, now = self._stored + self._new, time.monotonic()
@@ -64,7 +65,4 @@ class _Watcher:
         self._bar.update(self._task, description=place, completed=done, left=left)
         if self._bar.disable and (now - self._printed > _BETWEEN_LINES or done == self._total):
             self._printed = now
-            self._print(f"{place} | {done}/{self._total} responses | {left}")
-
-    def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+            say(self._console, f"{place} | {done}/{self._total} responses | {left}")

@@ -27,10 +27,11 @@ class LocalFleet:
         Raises:
             UserError: a model cannot be loaded or used.
         """
-        for name, spec in recipe.agents.items():  # find what is wrong before anything is loaded
+        tokenizers = {}
+        for name, spec in recipe.agents.items():  # find what is wrong before weights are loaded
             load_config(name, spec)
-            load_tokenizer(name, spec)
-        return cls(Agent.from_recipe(name, recipe) for name in recipe.agents)
+            tokenizers[name] = load_tokenizer(name, spec)
+        return cls(Agent.from_recipe(name, recipe, own) for name, own in tokenizers.items())
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from hacrl.agents.reporting import LessonRecord
 from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool
-from hacrl.runs.writing import write_parquet, write_text
+from hacrl.runs.writing import append_lines, write_parquet, write_text
 
 __all__ = ["RunFolder"]
 
@@ -90,9 +90,7 @@ class RunFolder:
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append one line per agent."""
-        with self.metrics_path.open("a", encoding="utf-8") as file:
-            for row in rows:
-                file.write(json.dumps(row, allow_nan=False) + "\n")
+        append_lines(self.metrics_path, rows)
 
     def add_rollouts(self, pool: Pool) -> None:
         """Store every rollout of a step with its prompt and verdict."""

@@ -1,16 +1,23 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and files that grow by lines."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["write_parquet", "write_text", "write_whole"]
+__all__ = ["append_lines", "write_parquet", "write_text", "write_whole"]
+
+
+def append_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Append one JSON object a line. Not-a-number is no JSON and is refused."""
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, allow_nan=False) + "\n" for row in rows)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

@@ -8,7 +8,7 @@ from hacrl.config.schema import Prompts
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 
-__all__ = ["fitting", "prompt_limit"]
+__all__ = ["fitting", "prompt_limit", "short_enough"]
 
 
 def prompt_limit(rule: Prompts, max_new_tokens: int, positions: int | None) -> int:
@@ -19,6 +19,17 @@ def prompt_limit(rule: Prompts, max_new_tokens: int, positions: int | None) -> i
     """
     room = rule.max_tokens if positions is None else positions - max_new_tokens
     return min(rule.max_tokens, room)
+
+
+def short_enough(
+    prompts: Sequence[Prompt], lengths: Mapping[str, Sequence[int]], limits: Mapping[str, int]
+) -> list[Prompt]:
+    """The prompts that every agent can take. The arguments are those of `fitting`."""
+    return [
+        prompt
+        for i, prompt in enumerate(prompts)
+        if all(own[i] <= limits[name] for name, own in lengths.items())
+    ]
 
 
 def fitting(
@@ -39,11 +50,7 @@ def fitting(
     Raises:
         UserError: some are too long and the rule is to refuse, or none remain of a task.
     """
-    kept = [
-        prompt
-        for i, prompt in enumerate(prompts)
-        if all(own[i] <= limits[name] for name, own in lengths.items())
-    ]
+    kept = short_enough(prompts, lengths, limits)
     if len(kept) == len(prompts):
         return kept, None
     counts = ", ".join(
