@@ -145,7 +145,7 @@ def test_training_leaves_a_run_folder_and_plain_lines(recipe_file: Write, tmp_pa
     assert json.loads((runs / "tiny" / "state.json").read_text())["state"] == "finished"
     assert load_recipe(runs / "tiny" / "recipe.yaml").steps == 2
 
-    assert "pass --overwrite" in refused("train", recipe_file(), "--runs", runs)
+    assert "--overwrite to replace" in refused("train", recipe_file(), "--runs", runs)
     assert hacrl("train", recipe_file(), "steps=1", "--runs", runs, "--overwrite").exit_code == 0
     assert load_recipe(runs / "tiny" / "recipe.yaml").steps == 1
 
@@ -212,7 +212,7 @@ def test_a_bug_is_not_dressed_up(recipe_file: Write, monkeypatch: pytest.MonkeyP
 def test_a_second_interrupt_is_said_briefly(
     recipe_file: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def impatient(recipe: object, root: Path, observer: Observer, *, overwrite: bool) -> None:
+    def impatient(recipe: object, root: Path, observer: Observer, **options: bool) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hacrl.training.train", impatient)
@@ -245,6 +245,14 @@ def test_an_interrupt_ends_after_the_phase_and_saves_the_agents(
     assert f"saved in {run / 'agents'}" in stdout
     assert stderr == "stopping after this phase; Ctrl-C again stops at once\n"
     assert json.loads((run / "state.json").read_text())["state"] == "interrupted"
+    assert "--resume goes on from here" in stdout
+    done = len((run / "metrics.jsonl").read_text().splitlines()) // 2
+    resumed = hacrl(
+        "train", recipe_file(), f"steps={done + 1}", "--runs", tmp_path / "runs", "--resume"
+    )
+    assert f"continuing after step {done}" in resumed.stdout
+    assert "changed since" in resumed.stdout
+    assert "steps was 100000" in resumed.stdout
     for name in ("kim", "lee"):
         folder = run / "agents" / name
         AutoModelForCausalLM.from_pretrained(folder)

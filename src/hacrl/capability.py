@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 __all__ = ["CapabilityTracker", "Metric", "capability_ratio", "observed_capability"]
@@ -88,7 +88,7 @@ class CapabilityTracker:
         """The windows, as plain values for a checkpoint."""
         return {agent: list(w) for agent, w in zip(self.agents, self._windows, strict=True)}
 
-    def restore(self, state: dict[str, list[float | None]]) -> None:
+    def restore(self, state: Mapping[str, Sequence[float | None]]) -> None:
         """Continue from what `state` returned.
 
         Raises:

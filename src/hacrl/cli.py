@@ -101,20 +101,37 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a run of the same name.")
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the newest checkpoint, or begin if none."),
+    ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes", help="Resume although recipe or data differ from the checkpoint."
+        ),
+    ] = False,
 ) -> None:
     """Train the agents of a recipe together.
 
     The run folder DIR/NAME gets the resolved recipe, the metrics of every step, every verified
-    rollout and, at the end, each agent as an ordinary Hugging Face folder. Ctrl-C ends the run
-    after the phase in progress and saves the agents as they are; a second one stops at once.
+    rollout, checkpoints and, at the end, each agent as an ordinary Hugging Face folder. Ctrl-C ends
+    the run after the phase in progress and saves the agents as they are; a second one stops at
+    once. However a run ended, --resume continues it as if nothing had happened.
 
     \b
     Examples:
       hacrl train my.yaml
+      hacrl train my.yaml --resume
+      hacrl train my.yaml steps=200 --resume
       hacrl train my.yaml steps=30 optimizer.learning_rate=1e-5 name=short
       hacrl train my.yaml method=gspo name=alone
       hacrl train my.yaml sharing='{kim: [lee]}' --overwrite
     """
+    if overwrite and resume:
+        raise UserError("train: --overwrite and --resume contradict each other; give one")
+    if accept_changes and not resume:
+        raise UserError("train: --accept-changes is about --resume; give both")
     settings = load_recipe(find_recipe(recipe), overrides or ())
     console = make_console()
     folder = runs / settings.name
@@ -129,9 +146,20 @@ def train(
 
     try:
         with watch(settings.steps, console) as observer:
-            training.train(settings, runs, observer, overwrite=overwrite)
+            training.train(
+                settings,
+                runs,
+                observer,
+                overwrite=overwrite,
+                resume=resume,
+                accept_changes=accept_changes,
+            )
     except Interrupted as error:
-        say(console, f"interrupted; the agents as they are have been saved in {folder / 'agents'}")
+        say(
+            console,
+            f"interrupted; the agents as they are have been saved in {folder / 'agents'}, "
+            "and --resume goes on from here",
+        )
         raise typer.Exit(INTERRUPTED) from error
     say(console, f"finished: {folder}, trained agents in {folder / 'agents'}")
 

@@ -7,3 +7,8 @@ class UserError(Exception):
     The message is one or two lines: what is wrong (naming the key, the file and row, or the agent)
     and what to do about it. The command line prints it without a traceback and exits with code 2.
     """
+
+
+def first_line(error: BaseException) -> str:
+    """What a library's error says in its first line, to be quoted inside a message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -33,23 +33,30 @@ def co_train(
     verifiers: VerifierPool,
     capability: CapabilityTracker,
     *,
+    start: int = 0,
     steps: int,
     group_size: int,
     phases: Phases,
     record: Callable[[StepResult], None],
     evaluate: Callable[[int], None],
+    settle: Callable[[int], None],
+    checkpoint: Callable[[int], None],
 ) -> None:
     """Let every agent of the fleet learn from everybody's verified rollouts.
 
     Args:
+        start: steps that have been completed before.
         group_size: G, responses per agent and prompt.
         phases: times each phase and may end the run after one.
         record: told of every step once it is complete.
         evaluate: told of the number of completed steps, 0 before the first; evaluates if it is
             time.
+        settle: called before agents change; returns when no checkpoint is being written any more.
+        checkpoint: told of the number of completed steps; saves the agents if it is time.
     """
-    evaluate(0)
-    for step in range(steps):
+    if start == 0:
+        evaluate(0)
+    for step in range(start, steps):
         batch = prompts.batch(step)
         with phases("sample", step):
             rollouts = fleet.sample(batch, group_size, occasion=f"step {step}")
@@ -58,9 +65,11 @@ def co_train(
         capability.observe(pool.rewards())
         omega = capability.ratios()
         with phases("learn", step):
+            settle(step)
             reports = fleet.learn(pool, omega)
         record(StepResult(pool, capability.estimates(), omega, reports, phases.seconds()))
         evaluate(step + 1)
+        checkpoint(step + 1)
 
 
 def verify(

@@ -12,6 +12,8 @@ from types import FrameType
 
 __all__ = ["Interrupted", "Phases", "finish_phase_on_interrupt"]
 
+_WISHES = (signal.SIGINT, signal.SIGTERM)
+
 
 class Interrupted(Exception):  # noqa: N818 - a wish, not an error
     """The user asked to stop, and the phase that was running has ended."""
@@ -29,10 +31,11 @@ class Phases:
         self._started = started
         self._stop = stop
         self._seconds: dict[str, float] = {}
+        self._inside = 0.0
 
     @contextmanager
     def __call__(self, name: str, step: int) -> Iterator[None]:
-        """Run the block as a phase.
+        """Run the block as a phase. A phase inside another is not counted twice.
 
         Raises:
             Interrupted: instead of it, if the user asked to stop during what came before.
@@ -40,9 +43,12 @@ class Phases:
         if self._stop():
             raise Interrupted
         self._started(name, step)
+        outside, self._inside = self._inside, 0.0
         start = time.perf_counter()
         yield
-        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+        elapsed = time.perf_counter() - start
+        self._seconds[name] = self._seconds.get(name, 0.0) + elapsed - self._inside
+        self._inside = outside + elapsed
 
     def seconds(self) -> dict[str, float]:
         """Seconds by phase since the last call."""
@@ -54,22 +60,25 @@ class Phases:
 def finish_phase_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Let the first Ctrl-C wait for the end of the phase; a second one stops at once.
 
-    Says so on the standard error stream. Yields whether one came. Signals reach the main thread
-    alone; elsewhere nothing is installed.
+    SIGTERM, by which schedulers take a machine back, is treated alike. Says so on the standard
+    error stream. Yields whether one came. Signals reach the main thread alone; elsewhere nothing is
+    installed.
     """
     asked = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
         asked.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for wish in _WISHES:
+            signal.signal(wish, signal.default_int_handler)
         # The signal may have come in the middle of a print, which cannot be entered twice.
         os.write(2, b"stopping after this phase; Ctrl-C again stops at once\n")
 
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
         return
-    previous = signal.signal(signal.SIGINT, handle)
+    previous = {wish: signal.signal(wish, handle) for wish in _WISHES}
     try:
         yield asked.is_set
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for wish, handler in previous.items():
+            signal.signal(wish, handler)

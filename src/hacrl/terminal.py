@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 
@@ -55,3 +56,5 @@ def quieten_libraries() -> None:
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    # It warns of kernels that it could fetch, on every import and also where nothing is quantized.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,15 +15,18 @@ from hacrl.config.cautions import cautions
 from hacrl.errors import UserError
 from hacrl.evaluation.held_out import HeldOut, held_out_jobs
 from hacrl.fleet import Fleet, LocalFleet
-from hacrl.loop import StepResult, co_train
+from hacrl.loop import co_train
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
 from hacrl.records import Prompt
-from hacrl.runs.advice import Advisor
-from hacrl.runs.folder import RunFolder
-from hacrl.runs.metrics import step_metrics
+from hacrl.runs.folder import RunFolder, State
+from hacrl.runs.recorder import Recorder
+from hacrl.runs.resuming import check_data, find_checkpoint
+from hacrl.runs.saver import Saver
+from hacrl.runs.writing import explain_disk
 from hacrl.tasks import PromptStream, load_prompts
+from hacrl.tasks.fingerprint import fingerprint
 from hacrl.tasks.fitting import fitting, prompt_limit
-from hacrl.verify import VerifierPool, make_pool
+from hacrl.verify import make_pool
 
 __all__ = ["Observer", "Silent", "fitting_prompts", "train"]
 
@@ -52,22 +55,44 @@ class Silent:
 
 
 def train(
-    recipe: Recipe, root: Path, observer: Observer | None = None, *, overwrite: bool = False
+    recipe: Recipe,
+    root: Path,
+    observer: Observer | None = None,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    accept_changes: bool = False,
 ) -> RunFolder:
     """Run a recipe; the run folder is `root/<recipe.name>`.
 
     Everything that can be wrong with the recipe, the data or the models is found before the folder
-    is made. The run repeats bit for bit on a CPU with the same number of threads.
+    is made. The run repeats bit for bit on a CPU with the same number of threads, however often it
+    is stopped and resumed.
+
+    Args:
+        overwrite: replace a run of the same name.
+        resume: go on from its newest complete checkpoint; begin if there is none yet.
+        accept_changes: resume although the recipe or the data differ from the checkpoint's.
 
     Raises:
         UserError: something that the user can mend.
-        Interrupted: Ctrl-C, after the phase in progress; the agents as they are have been saved.
+        Interrupted: Ctrl-C or SIGTERM, after the phase in progress; the agents as they are have
+            been saved, and can go on from there.
     """
     observer = observer or Silent()
-    RunFolder.check_free(root, recipe, overwrite=overwrite)
+    path = root / recipe.name
+    found = None
+    if resume:
+        found = find_checkpoint(path, recipe, accept_changes=accept_changes, note=observer.note)
+    else:
+        RunFolder.check_free(root, recipe, overwrite=overwrite)
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     prompts = load_prompts(recipe.tasks)
+    data = {task: fingerprint(p for p in prompts if p.task == task) for task in recipe.tasks}
+    progress = found.progress() if found else None
+    if found and progress:
+        check_data(found, progress, data, accept_changes=accept_changes, note=observer.note)
     verifiers = make_pool(recipe.tasks, recipe.verification)
     jobs = held_out_jobs(recipe)
     for text in cautions(recipe):
@@ -76,72 +101,80 @@ def train(
     fleet = LocalFleet.from_recipe(recipe)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
     held_out = HeldOut(recipe, jobs, fleet, observer.note, observer.phase)
-    run = RunFolder.create(root, recipe, overwrite=overwrite)
-    stopped: Interrupted | UserError | None = None
+    capability = CapabilityTracker(
+        fleet.agents,
+        recipe.capability.window,
+        recipe.capability.metric,
+        recipe.capability.max_ratio,
+    )
+    if found and progress:
+        fleet.restore(found.agents)
+        capability.restore(progress.capability)
+        run = RunFolder.resume(root, recipe, progress)
+    else:
+        run = RunFolder.create(root, recipe, overwrite=overwrite or resume)
+    start = progress.completed if progress else 0
+    recorder = Recorder(recipe, run, observer, start)
+
+    def evaluate(completed: int) -> None:
+        with explain_disk(run.path):
+            recorder.evaluation(held_out.after(completed, run.path))
+
+    with held_out, verifiers, finish_phase_on_interrupt() as stop:
+        phases = Phases(observer.phase, stop)
+        with (
+            Saver(recipe, run, fleet.checkpoint, data, phases) as saver,
+            _kept_whatever_happens(run, fleet, saver),
+        ):
+            co_train(
+                fleet,
+                PromptStream(
+                    fitting,
+                    recipe.prompts_per_step,
+                    recipe.seed,
+                    {name: task.weight for name, task in recipe.tasks.items()},
+                ),
+                verifiers,
+                capability,
+                start=start,
+                steps=recipe.steps,
+                group_size=recipe.group_size,
+                phases=phases,
+                record=recorder.step,
+                evaluate=evaluate,
+                settle=saver.settle,
+                checkpoint=lambda completed: saver.after(
+                    completed, capability.state(), recorder.score
+                ),
+            )
+    return run
+
+
+@contextmanager
+def _kept_whatever_happens(run: RunFolder, fleet: Fleet, saver: Saver) -> Iterator[None]:
+    """Save the agents however the block ends, and record how it did."""
+
+    def save() -> None:
+        saver.finish()
+        with explain_disk(run.path):
+            run.add_agents(fleet.save)
+
+    state: State = "failed"
     try:
-        with held_out, finish_phase_on_interrupt() as stop:
-            try:
-                phases = Phases(observer.phase, stop)
-                _run(recipe, fleet, fitting, verifiers, run, observer, phases, held_out)
-            except (Interrupted, UserError) as error:
-                stopped = error  # the agents as they are by now are worth keeping
-        run.add_agents(fleet.save)
-    except BaseException:
-        run.set_state("failed")
+        yield
+        save()
+        state = "finished"
+    except (Interrupted, UserError) as error:
+        with suppress(UserError):  # the disk may be full; the first error says what to do
+            save()
+        state = "interrupted" if isinstance(error, Interrupted) else "failed"
         raise
-    if stopped is None:
-        run.set_state("finished")
-        return run
-    run.set_state("interrupted" if isinstance(stopped, Interrupted) else "failed")
-    raise stopped
-
-
-def _run(
-    recipe: Recipe,
-    fleet: Fleet,
-    prompts: Sequence[Prompt],
-    verifiers: VerifierPool,
-    run: RunFolder,
-    observer: Observer,
-    phases: Phases,
-    held_out: HeldOut,
-) -> None:
-    advisor = Advisor()
-    started = time.perf_counter()
-
-    def record(result: StepResult) -> None:
-        run.add_rollouts(result.pool)
-        run.add_lessons(result.pool.step, (le for r in result.reports for le in r.lessons))
-        metrics = step_metrics(result, tuple(recipe.tasks))
-        run.add_metrics(metrics)
-        done = result.pool.step + 1
-        per_step = (time.perf_counter() - started) / done
-        observer.step(metrics, per_step * (recipe.steps - done))
-        for text in advisor.advise(metrics):
-            observer.note(text)
-
-    with verifiers:
-        co_train(
-            fleet,
-            PromptStream(
-                prompts,
-                recipe.prompts_per_step,
-                recipe.seed,
-                {name: task.weight for name, task in recipe.tasks.items()},
-            ),
-            verifiers,
-            CapabilityTracker(
-                fleet.agents,
-                recipe.capability.window,
-                recipe.capability.metric,
-                recipe.capability.max_ratio,
-            ),
-            steps=recipe.steps,
-            group_size=recipe.group_size,
-            phases=phases,
-            record=record,
-            evaluate=lambda completed: held_out.after(completed, run.path),
-        )
+    except KeyboardInterrupt:
+        state = "interrupted"
+        raise
+    finally:
+        with suppress(OSError):
+            run.set_state(state)
 
 
 def fitting_prompts(

@@ -18,6 +18,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "groups_without_signal": 3,
         "sources": {"lee": {"inside": 0.5, "ratio_mean": 0.9}},
         "skipped_updates": 0,
+        "reduced_micro_batch_tokens": None,
     } | changes
 
 
@@ -46,6 +47,7 @@ def test_what_is_worth_saying() -> None:
         sources={"lee": {"inside": 0.05, "ratio_mean": 0.6}}
     )
     assert "2 updates skipped" in said(skipped_updates=2)
+    assert "at most 512 tokens" in said(reduced_micro_batch_tokens=512)
 
 
 def test_a_difference_in_form_is_named_as_what_it_does_to_the_ratio() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,14 +14,16 @@ from transformers import PreTrainedTokenizerBase
 from hacrl.advantages import advantages
 from hacrl.agents.learner import Learner
 from hacrl.agents.lessons import make_lessons
-from hacrl.agents.loading import load_policy
-from hacrl.agents.policy import Policy, save_policy
+from hacrl.agents.loading import SharedModels, load_policy
+from hacrl.agents.policy import Policy, restore_policy, save_policy
 from hacrl.agents.reporting import LearnReport, make_report
 from hacrl.agents.respondent import Respondent
 from hacrl.config.schema import Advantage, Recipe
 from hacrl.records import Decoding, Pool
 
 __all__ = ["Agent"]
+
+_STATE = "agent.json"
 
 
 class Agent(Respondent):
@@ -55,24 +58,29 @@ class Agent(Respondent):
 
     @classmethod
     def from_recipe(
-        cls, name: str, recipe: Recipe, tokenizer: PreTrainedTokenizerBase | None = None
+        cls,
+        name: str,
+        recipe: Recipe,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        shared: SharedModels | None = None,
     ) -> Agent:
         """Load the agent of that name as the recipe describes it.
 
         Args:
             tokenizer: if it has been loaded already.
+            shared: where agents with adapters find models that others have loaded.
 
         Raises:
             UserError: the model cannot be loaded or used.
         """
         spec = recipe.agents[name]
-        policy = load_policy(name, spec, tokenizer)
+        policy = load_policy(name, spec, tokenizer, seed=recipe.seed, shared=shared)
         optimizer = recipe.optimizer
         if spec.learning_rate is not None:
             optimizer = optimizer.model_copy(update={"learning_rate": spec.learning_rate})
         learner = Learner(
             policy,
-            _frozen_copy(policy) if recipe.update.kl > 0 else None,
+            _frozen(policy) if recipe.update.kl > 0 else None,
             temperature=recipe.sampling.temperature,
             mini_batches=recipe.mini_batches,
             ratio=recipe.ratio,
@@ -101,6 +109,7 @@ class Agent(Respondent):
         Args:
             omega: ω(k,j) as [k][j], agents in the order of the pool.
         """
+        self._policy.activate()
         k = pool.agents.index(self.name)
         judged = advantages(
             torch.tensor(pool.rewards(), dtype=torch.float64),
@@ -120,16 +129,48 @@ class Agent(Respondent):
             lessons = self._learner.recompute(lessons)
         rows, updates = self._learner.learn(lessons)
         self.version += sum(not update.skipped for update in updates)
-        return make_report(self.name, sources, lessons, rows, updates, judged.baselines, k)
+        return make_report(
+            self.name,
+            sources,
+            lessons,
+            rows,
+            updates,
+            judged.baselines,
+            k,
+            skipped_in_a_row=self._learner.skipped_in_a_row,
+            reduced_micro_batch_tokens=self._learner.reduced_micro_batch_tokens,
+        )
 
     def save(self, folder: Path) -> None:
-        """Write the model as an ordinary Hugging Face folder."""
+        """Write the model, or its adapter, as an ordinary Hugging Face folder."""
         save_policy(self._policy, folder)
+
+    def checkpoint(self, folder: Path) -> None:
+        """Write all that this agent continues from: besides what `save` writes, its optimizer."""
+        self.save(folder)
+        self._learner.save(folder)
+        (folder / _STATE).write_text(json.dumps({"version": self.version}) + "\n", "utf-8")
+
+    def restore(self, folder: Path) -> None:
+        """Continue from what `checkpoint` wrote. Executes no code from the folder.
+
+        Raises:
+            UserError: it cannot be read, or does not fit this agent.
+        """
+        restore_policy(self._policy, folder)
+        self._learner.restore(folder)
+        self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])
 
 
-def _frozen_copy(policy: Policy) -> Policy:
+def _frozen(policy: Policy) -> Policy:
+    """The policy as it starts. Where an adapter is trained, its model without it is all it takes.
+
+    An adapter that the recipe starts from is no part of that reference, as in TRL.
+    """
+    if policy.adapter is not None:
+        return dataclasses.replace(policy, adapter=None)
     model = copy.deepcopy(policy.model).requires_grad_(False)
     return dataclasses.replace(policy, model=model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import jinja2.meta
@@ -13,19 +14,21 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
+    BitsAndBytesConfig,
     GenerationConfig,
     GgufConfig,
     PretrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from hacrl.agents.policy import Policy
 from hacrl.config.schema import AgentSpec
-from hacrl.errors import UserError
+from hacrl.errors import UserError, first_line
 from hacrl.paths import BUNDLED, resolve
 
-__all__ = ["ModelUnavailable", "load_config", "load_policy", "load_tokenizer"]
+__all__ = ["ModelUnavailable", "SharedModels", "load_config", "load_policy", "load_tokenizer"]
 
 _TRAINING_TAG = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
 """A tag of Hugging Face's own that plain Jinja does not know."""
@@ -94,51 +97,122 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model as it came, and its generation config, which the model itself carries no more."""
+
+    model: PreTrainedModel
+    generation_config: GenerationConfig
+
+
+class SharedModels:
+    """Models whose own weights are not trained, each held in memory once. See `load_policy`."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, _Loaded] = {}
+
+    def get(self, name: str, spec: AgentSpec) -> _Loaded:
+        """The model of an agent with an adapter, loaded if no agent before had the same."""
+        own = {"lora": spec.lora and spec.lora.quantization}
+        same = ("model", "gguf", "revision", "trust_remote_code", "dtype", "device")
+        key = repr(sorted({**spec.model_dump(include=set(same)), **own}.items()))
+        if key not in self._models:
+            self._models[key] = _load_model(name, spec)
+        return self._models[key]
+
+
 def load_policy(
-    name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerBase | None = None
+    name: str,
+    spec: AgentSpec,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    seed: int = 0,
+    shared: SharedModels | None = None,
 ) -> Policy:
     """Load model and tokenizer.
 
     Args:
         tokenizer: of `load_tokenizer`, if it has been loaded already.
+        seed: decides the start of a new adapter.
+        shared: where agents with adapters find the model that others have loaded before them.
 
     Raises:
         UserError: anything about the model that the recipe's author can mend.
     """
-    config = load_config(name, spec)
     if tokenizer is None:
+        load_config(name, spec)  # what is no language model may have no tokenizer either
         tokenizer = load_tokenizer(name, spec)
+    loaded = (shared or SharedModels()).get(name, spec) if spec.lora else _load_model(name, spec)
+    model = loaded.model
+    if spec.lora is not None:
+        from hacrl.agents.adapters import add_adapter
+
+        add_adapter(name, model, spec, seed)
+        model.eval()
+    stop_ids = _stop_ids(name, spec, tokenizer, loaded.generation_config)
+    model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
+    policy = Policy(
+        name,
+        model,
+        tokenizer,
+        stop_ids,
+        dict(spec.template_args),
+        loaded.generation_config,
+        adapter=name if spec.lora else None,
+    )
+    _check_logits(policy)
+    return policy
+
+
+def _load_model(name: str, spec: AgentSpec) -> _Loaded:
+    dtype = getattr(torch, spec.dtype)
+    device = _device(name, spec.device)
+    quantized = _quantization(spec, dtype)
+    options: dict[str, Any] = {}
+    if spec.gguf:
+        options = {"gguf_file": spec.gguf, "quantization_config": GgufConfig(dequantize=True)}
+    elif quantized is not None:  # moved by the library, which cannot be done later
+        options = {"quantization_config": quantized, "device_map": {"": device}}
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
+        found: Any = AutoModelForCausalLM.from_pretrained(
             _location(name, spec),
-            config=config,
+            config=load_config(name, spec),
             output_loading_info=True,
             revision=spec.revision,
             trust_remote_code=spec.trust_remote_code,
-            dtype=getattr(torch, spec.dtype),
-            **(
-                {"gguf_file": spec.gguf, "quantization_config": GgufConfig(dequantize=True)}
-                if spec.gguf
-                else {}
-            ),
+            dtype=dtype,
+            **options,
         )
+    except ImportError as error:
+        raise UserError(
+            f"agent {name}: {first_line(error)}; lora.quantization needs bitsandbytes, "
+            'pip install "hacrl[qlora]"'
+        ) from error
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise UserError(
-            f"agent {name}: weights of {spec.model} cannot be loaded ({_first_line(error)})"
+            f"agent {name}: weights of {spec.model} cannot be loaded ({first_line(error)})"
         ) from error
-    model, loading = loaded
+    model, loading = found
     if missing := sorted(loading["missing_keys"]):  # they would be random
         raise UserError(
             f"agent {name}: weights of {spec.model} are incomplete, {len(missing)} tensors such "
             f"as {missing[0]} are missing"
         )
-    model.to(_device(name, spec.device)).eval()
-    original = copy.deepcopy(model.generation_config)
-    stop_ids = _stop_ids(name, spec, tokenizer, original)
-    model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
-    policy = Policy(name, model, tokenizer, stop_ids, dict(spec.template_args), original)
-    _check_logits(policy)
-    return policy
+    if quantized is None:
+        model.to(device)
+    return _Loaded(model.eval(), copy.deepcopy(model.generation_config))
+
+
+def _quantization(spec: AgentSpec, dtype: torch.dtype) -> BitsAndBytesConfig | None:
+    """How the model's own weights are quantized, None if they are not."""
+    if spec.lora is None or spec.lora.quantization == "none":
+        return None
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=dtype,
+    )
 
 
 def _location(name: str, spec: AgentSpec) -> str:
@@ -157,10 +231,10 @@ def _cannot_load(name: str, spec: AgentSpec, part: str, error: Exception) -> Use
     if isinstance(error, OSError) and not resolve(spec.model).is_dir():
         return ModelUnavailable(
             f"agent {name}: {part} {spec.model} is no local folder and cannot be fetched from the "
-            f"hub ({_first_line(error)})"
+            f"hub ({first_line(error)})"
         )
     return UserError(
-        f"agent {name}: {part} {spec.model} cannot be loaded ({_first_line(error)}); "
+        f"agent {name}: {part} {spec.model} cannot be loaded ({first_line(error)}); "
         "name a Hugging Face hub id or a folder with a config.json"
     )
 
@@ -174,7 +248,7 @@ def _device(name: str, wanted: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise UserError(
-            f"agent {name}: device {wanted} is not available here ({_first_line(error)})"
+            f"agent {name}: device {wanted} is not available here ({first_line(error)})"
         ) from error
     return device
 
@@ -229,7 +303,3 @@ def _check_logits(policy: Policy) -> None:
             f"agent {policy.name}: {type(policy.model).__name__} changes its logits after the "
             "output layer in a way that is not supported; choose another architecture"
         )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["Policy", "save_policy"]
+from hacrl.errors import UserError, first_line
+
+__all__ = ["Policy", "restore_policy", "save_policy"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Policy:
         template_args: arguments of the chat template.
         generation_config: as the model came, to be saved with it. The model itself carries a plain
             one, since settings such as a repetition penalty would change the sampled distribution.
+        adapter: name of the adapter inside the model that is this policy's; None if it has none:
+            its weights are the model's own.
     """
 
     name: str
@@ -33,6 +38,18 @@ class Policy:
     stop_ids: tuple[int, ...]
     template_args: dict[str, Any]
     generation_config: GenerationConfig
+    adapter: str | None = None
+
+    def activate(self) -> None:
+        """Let this policy's adapter act, and no other. To be called before the model is used,
+        since policies can share one."""
+        if not getattr(self.model, "peft_config", None):
+            return
+        if self.adapter is None:
+            self.model.disable_adapters()
+        else:
+            self.model.enable_adapters()
+            self.model.set_adapter(self.adapter)
 
     @property
     def device(self) -> torch.device:
@@ -80,8 +97,38 @@ class Policy:
         return logits
 
 
+def restore_policy(policy: Policy, folder: Path) -> None:
+    """Set the weights to what `save_policy` wrote. Executes no code from the folder.
+
+    Raises:
+        UserError: they cannot be read, or do not fit.
+    """
+    if policy.adapter is not None:
+        from hacrl.agents.adapters import load_adapter
+
+        load_adapter(policy.adapter, policy.model, folder)
+        return
+    try:
+        saved = type(policy.model).from_pretrained(
+            folder, config=policy.model.config, dtype=policy.model.dtype
+        )
+        policy.model.load_state_dict(saved.state_dict())
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise UserError(
+            f"agent {policy.name}: {folder} cannot be loaded ({first_line(error)})"
+        ) from error
+
+
 def save_policy(policy: Policy, folder: Path) -> None:
-    """Write an ordinary Hugging Face model folder (safetensors, tokenizer, generation config)."""
-    policy.model.save_pretrained(folder)
+    """Write an ordinary Hugging Face folder: weights as safetensors, tokenizer, generation config.
+
+    A policy with an adapter writes the adapter, as PEFT does, in place of the model's weights.
+    """
+    if policy.adapter is None:
+        policy.model.save_pretrained(folder)
+    else:
+        from hacrl.agents.adapters import save_adapter
+
+        save_adapter(policy.adapter, policy.model, folder)
     policy.tokenizer.save_pretrained(folder)
     policy.generation_config.save_pretrained(folder)

@@ -41,15 +41,20 @@ class LessonRecord:
     below: float | None
     above: float | None
     teaches: bool
+    finite: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class LearnReport:
-    """Metrics of one agent's learning in one step, and its lessons."""
+    """Metrics of one agent's learning in one step, its lessons, and the updates that it skipped.
+
+    `skipped` holds their numbers within the step, as `LessonRecord.update` does.
+    """
 
     agent: str
     metrics: Metrics
     lessons: tuple[LessonRecord, ...]
+    skipped: tuple[int, ...] = ()
 
 
 def make_report(
@@ -60,17 +65,24 @@ def make_report(
     updates: Sequence[UpdateOutcome],
     baselines: Baselines,
     learner: int,
+    *,
+    skipped_in_a_row: int,
+    reduced_micro_batch_tokens: int | None,
 ) -> LearnReport:
     """Sum up one step.
 
     Args:
         rows: outcome of each computed lesson, by index.
         baselines: of all learners; `learner` is this one's index.
+        skipped_in_a_row: updates up to now, earlier steps included.
+        reduced_micro_batch_tokens: that memory had room for, None if for the recipe's.
     """
     applied = [update for update in updates if not update.skipped]
     metrics: Metrics = {
         "updates": len(applied),
         "skipped_updates": len(updates) - len(applied),
+        "skipped_in_a_row": skipped_in_a_row,
+        "reduced_micro_batch_tokens": reduced_micro_batch_tokens,
         "on_policy": len(updates) == 1,
         "loss": _mean(u.loss for u in applied),
         "gradient_norm": _mean(u.gradient_norm for u in applied),
@@ -81,7 +93,8 @@ def make_report(
         "sources": {source: _source_metrics(lessons, rows, source) for source in sources},
     }
     records = tuple(_record(name, lesson, rows.get(i)) for i, lesson in enumerate(lessons))
-    return LearnReport(name, metrics, records)
+    skipped = tuple(number for number, update in enumerate(updates) if update.skipped)
+    return LearnReport(name, metrics, records, skipped)
 
 
 def _gaps(lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome]) -> Iterator[float]:
@@ -91,7 +104,7 @@ def _gaps(lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome]) -> Iterator
         if lesson.recomputed is not None:
             difference = math.fsum(lesson.recomputed) - lesson.rollout.logprob
             yield abs(difference) / lesson.rollout.length
-        elif lesson.own and row.update == 0:
+        elif lesson.own and row.update == 0 and row.finite:
             yield abs(row.log_ratio)
 
 
@@ -110,14 +123,16 @@ def _baseline_metrics(baselines: Baselines, k: int) -> Metrics:
 def _source_metrics(
     lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome], source: str
 ) -> Metrics:
-    """Shares are of the rows that were computed, except `teaching`, which is of all rows."""
+    """Shares are of the finite rows that were computed, except `teaching`, which is of all rows."""
     indices = [i for i, lesson in enumerate(lessons) if lesson.rollout.agent == source]
-    done = [rows[i] for i in indices if i in rows]
+    computed = [rows[i] for i in indices if i in rows]
+    done = [row for row in computed if row.finite]
     ratios = [math.exp(max(-LOG_RATIO_LIMIT, min(LOG_RATIO_LIMIT, r.log_ratio))) for r in done]
     usable = [lessons[i] for i in indices if lessons[i].left_out is None]
     return {
         "rows": len(indices),
-        "computed": len(done),
+        "computed": len(computed),
+        "not_finite": len(computed) - len(done),
         "left_out": dict(Counter(r for i in indices if (r := lessons[i].left_out) is not None)),
         "ratio_mean": _mean(ratios),
         "ratio_std": statistics.stdev(ratios) if len(ratios) > 1 else None,
@@ -145,6 +160,7 @@ def _record(learner: str, lesson: Lesson, row: RowOutcome | None) -> LessonRecor
         below=row.below if row else None,
         above=row.above if row else None,
         teaches=row.teaches if row else False,
+        finite=row.finite if row else None,
     )
 
 

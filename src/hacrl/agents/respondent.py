@@ -54,6 +54,7 @@ class Respondent:
                 nothing else depends on it, and torch's random state is left alone.
             decoding: other than in training.
         """
+        self._policy.activate()
         how = decoding or self._decoding
         groups = sample(
             self._policy,

@@ -13,7 +13,9 @@ from pydantic import (
     model_validator,
 )
 
+from hacrl.config.checkpoints import REWARD, Checkpoints
 from hacrl.config.evaluation import Evaluation
+from hacrl.config.lora import Lora
 from hacrl.config.strict import Name, Strict
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import SumVerifier, VerifierSpec
@@ -55,6 +57,8 @@ class AgentSpec(Strict):
     """Further end tokens of this agent, besides those that the model declares."""
     learning_rate: PositiveFloat | None = None
     """This agent's own learning rate; None takes `optimizer.learning_rate`."""
+    lora: Lora | None = None
+    """Train a low-rank adapter; None trains all weights."""
 
 
 class Prompts(Strict):
@@ -152,7 +156,10 @@ class Update(Strict):
     old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
     """Where log π_old of own responses comes from: the sampler, or one more forward pass of the
     learner before its first update. `auto` recomputes unless the sampler's are exact, which they
-    are in float32 without autocast."""
+    are in float32 without autocast or quantization."""
+    max_skipped: PositiveInt = 10
+    """The run stops when an agent has skipped more updates in a row than this, because their loss
+    or gradient was not finite."""
     gradient_checkpointing: bool = False
     autocast: Literal["off", "bfloat16"] = "off"
 
@@ -197,6 +204,7 @@ class Recipe(Strict):
     optimizer: Optimizer = Optimizer()
     evaluation: Evaluation | None = None
     """On held-out problems, in the course of training; None does without."""
+    checkpoints: Checkpoints = Checkpoints()
 
     @property
     def group_size(self) -> int:
@@ -219,7 +227,9 @@ class Recipe(Strict):
 
     def recomputes(self, learner: str) -> bool:
         """Whether a learner recomputes the log-probabilities of its own responses."""
-        exact = self.agents[learner].dtype == "float32" and self.update.autocast == "off"
+        spec = self.agents[learner]
+        whole = spec.lora is None or spec.lora.quantization == "none"
+        exact = whole and spec.dtype == "float32" and self.update.autocast == "off"
         return {"auto": not exact, "sampler": False, "recompute": True}[self.update.old_logprobs]
 
     def updates_per_step(self, learner: str) -> int:
@@ -249,7 +259,22 @@ class Recipe(Strict):
                 )
         for name, task in self.tasks.items():
             self._check_verifier(name, task.verifier)
+        self._check_best()
         return self
+
+    def _check_best(self) -> None:
+        best, every = self.checkpoints.best, self.checkpoints.every
+        if best is None or best == REWARD:
+            return
+        rule = self.evaluation
+        if rule is None or best not in rule.tasks:
+            known = ", ".join((REWARD, *(rule.tasks if rule else ())))
+            raise ValueError(f"checkpoints.best: {best} is no held-out task; known are {known}")
+        if every and (rule.every is None or every % rule.every):
+            raise ValueError(
+                f"checkpoints.best: evaluation.every is {rule.every}, so checkpoints of every "
+                f"{every} steps would not all be evaluated; let checkpoints.every be a multiple"
+            )
 
     def _check_verifier(self, name: str, verifier: VerifierSpec) -> None:
         lowest = verifier.lowest_reward

@@ -40,3 +40,16 @@ class Fleet(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write every agent into a folder of its name, as ordinary Hugging Face models."""
+
+    def checkpoint(self, folder: Path) -> None:
+        """Write all that the agents continue from, each into a folder of its name.
+
+        May run beside `sample`, but not beside `learn`.
+        """
+
+    def restore(self, folder: Path) -> None:
+        """Continue from what `checkpoint` wrote.
+
+        Raises:
+            UserError: a file cannot be read, or does not fit its agent.
+        """

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hacrl.agents.agent import Agent
-from hacrl.agents.loading import load_config, load_tokenizer
+from hacrl.agents.loading import SharedModels, load_config, load_tokenizer
 from hacrl.agents.reporting import LearnReport
 from hacrl.config.schema import Recipe
 from hacrl.records import Decoding, Pool, Prompt, Rollout
@@ -31,7 +31,8 @@ class LocalFleet:
         for name, spec in recipe.agents.items():  # find what is wrong before weights are loaded
             load_config(name, spec)
             tokenizers[name] = load_tokenizer(name, spec)
-        return cls(Agent.from_recipe(name, recipe, own) for name, own in tokenizers.items())
+        shared = SharedModels()
+        return cls(Agent.from_recipe(name, recipe, own, shared) for name, own in tokenizers.items())
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -62,3 +63,11 @@ class LocalFleet:
     def save(self, folder: Path) -> None:
         for name, agent in self._agents.items():
             agent.save(folder / name)
+
+    def checkpoint(self, folder: Path) -> None:
+        for name, agent in self._agents.items():
+            agent.checkpoint(folder / name)
+
+    def restore(self, folder: Path) -> None:
+        for name, agent in self._agents.items():
+            agent.restore(folder / name)

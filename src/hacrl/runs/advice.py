@@ -68,7 +68,14 @@ class Advisor:
         if row["skipped_updates"]:
             yield (
                 ("skipped", agent),
-                f"{agent}: {row['skipped_updates']} updates skipped, their gradient was not finite",
+                f"{agent}: {row['skipped_updates']} updates skipped, since their loss or gradient "
+                "was not finite; their rows are in the folder faults",
+            )
+        if (room := row["reduced_micro_batch_tokens"]) is not None:
+            yield (
+                ("memory", agent, str(room)),
+                f"{agent}: memory ran out in learning; micro-batches have at most {room} tokens "
+                f"from now on, with the same gradient (update.micro_batch_tokens: {room})",
             )
 
 

@@ -7,26 +7,30 @@ rollouts/               every verified rollout, one Parquet file per step
 lessons/                what each learner made of each rollout, likewise
 evaluations.jsonl       one object per evaluation, agent and held-out task, if there are any
 evaluations/step-N/     every answer to held-out problems after N steps
+checkpoints/step-N/     all agents after N steps, complete or invisible; see `runs.checkpoints`
+faults/                 rollouts and lessons of updates that were skipped, one Parquet file per step
 agents/<name>/          after training: an ordinary Hugging Face model folder
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from hacrl.agents.reporting import LessonRecord
+from hacrl.agents.reporting import LearnReport, LessonRecord
 from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool
-from hacrl.runs.writing import append_lines, write_parquet, write_text
+from hacrl.runs.checkpoints import Progress
+from hacrl.runs.versions import library_versions
+from hacrl.runs.writing import append_lines, sync, write_parquet, write_text
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "State"]
 
 State = Literal["running", "finished", "interrupted", "failed"]
 
@@ -35,7 +39,7 @@ class RunFolder:
     """Writes one run. Every file appears whole or not at all, but `metrics.jsonl` and
     `evaluations.jsonl`, which grow.
 
-    Use `RunFolder.create`.
+    Use `RunFolder.create`, or `RunFolder.resume`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,6 +63,23 @@ class RunFolder:
         run.set_state("running")
         return run
 
+    @classmethod
+    def resume(cls, root: Path, recipe: Recipe, progress: Progress) -> RunFolder:
+        """Go on in an existing folder: what was written after the checkpoint is taken back."""
+        run = cls(root / recipe.name)
+        for path in run._growing():
+            if path.exists():
+                os.truncate(path, min(progress.lengths.get(path.name, 0), path.stat().st_size))
+        for name in ("rollouts", "lessons", "faults", "evaluations"):
+            for path in (run.path / name).glob("step-*"):
+                number = int(path.name.removeprefix("step-").partition(".")[0])
+                completed = number if name == "evaluations" else number + 1
+                if completed > progress.completed or path.suffix == ".part":
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        write_text(run.path / "recipe.yaml", recipe_to_yaml(recipe))
+        run.set_state("running")
+        return run
+
     @staticmethod
     def check_free(root: Path, recipe: Recipe, *, overwrite: bool) -> None:
         """Say early what `create` would refuse."""
@@ -67,7 +88,8 @@ class RunFolder:
             return
         if not overwrite:
             raise UserError(
-                f"run folder {path} exists; choose another with name=…, or pass --overwrite"
+                f"run folder {path} exists; pass --resume to go on with it, --overwrite to replace "
+                "it, or choose another with name=…"
             )
         if not (path / "recipe.yaml").is_file():
             raise UserError(f"run folder {path} is not a run of ours; it is left alone")
@@ -80,12 +102,20 @@ class RunFolder:
     def agents_path(self) -> Path:
         return self.path / "agents"
 
+    @property
+    def checkpoints_path(self) -> Path:
+        return self.path / "checkpoints"
+
+    def lengths(self) -> dict[str, int]:
+        """Bytes of the files that grow, all of which are on the disk itself on return."""
+        existing = [path for path in self._growing() if path.exists()]
+        for path in existing:
+            sync(path)
+        return {path.name: path.stat().st_size for path in existing}
+
     def set_state(self, state: State) -> None:
         """Record how the run stands."""
-        content = {
-            "state": state,
-            "versions": {name: version(name) for name in ("hacrl", "torch", "transformers")},
-        }
+        content = {"state": state, "versions": library_versions()}
         write_text(self.path / "state.json", json.dumps(content, indent=2) + "\n")
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -117,6 +147,37 @@ class RunFolder:
         rows = [asdict(lesson) for lesson in lessons]
         columns = {f.name: [row[f.name] for row in rows] for f in fields(LessonRecord)}
         write_parquet(self.path / "lessons" / _step_file(step), columns)
+
+    def add_faults(self, pool: Pool, reports: Iterable[LearnReport]) -> Path | None:
+        """Store the rows of updates that were skipped, if there were any; the file that has them.
+
+        Each has the text and the author's tokens of a rollout, and what the learner made of it.
+        """
+        rollouts = {(r.rollout.agent, r.rollout.prompt, r.rollout.sample): r for r in pool.rows}
+        rows = [
+            {
+                **asdict(lesson),
+                "prompt_id": pool.prompts[lesson.prompt].id,
+                "prompt_text": pool.prompts[lesson.prompt].text,
+                "text": row.rollout.text,
+                "token_ids": row.rollout.token_ids,
+                "token_logprobs": row.rollout.token_logprobs,
+                "reward": row.verdict.reward,
+            }
+            for report in reports
+            for lesson in report.lessons
+            if lesson.update in report.skipped
+            and (row := rollouts[lesson.agent, lesson.prompt, lesson.sample])
+        ]
+        if not rows:
+            return None
+        path = self.path / "faults" / _step_file(pool.step)
+        path.parent.mkdir(exist_ok=True)
+        write_parquet(path, {key: [row[key] for row in rows] for key in rows[0]})
+        return path
+
+    def _growing(self) -> tuple[Path, Path]:
+        return self.metrics_path, self.path / "evaluations.jsonl"
 
     def add_agents(self, save: Callable[[Path], None]) -> None:
         """Let `save` write all agents; the folder appears when they are complete."""

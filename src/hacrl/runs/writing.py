@@ -4,14 +4,49 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["append_lines", "write_parquet", "write_text", "write_whole"]
+from hacrl.errors import UserError, first_line
+
+__all__ = [
+    "append_lines",
+    "explain_disk",
+    "sync",
+    "write_parquet",
+    "write_text",
+    "write_whole",
+]
+
+
+@contextmanager
+def explain_disk(folder: Path) -> Iterator[None]:
+    """Say what happened when the block cannot write to a folder.
+
+    Raises:
+        UserError: in place of an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot be written ({error.strerror or first_line(error)}); mend it, free "
+            "space if it is that, and continue with --resume"
+        ) from error
+
+
+def sync(path: Path) -> None:
+    """Have the contents of a file, or the entries of a folder, on the disk itself."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def append_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

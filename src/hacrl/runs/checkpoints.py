@@ -1,0 +1,181 @@
+"""Joint checkpoints on disk: all agents of a run at the end of the same step.
+
+checkpoints/step-N/
+  manifest.json         size and SHA-256 of every other file; its presence makes it complete
+  recipe.yaml           resolved
+  run.json              see `Progress`
+  agents/<name>/        an ordinary Hugging Face folder, and what the agent learns on from:
+                        optimizer.safetensors, learner.json, agent.json
+
+There is no random state among this: every draw is derived from the run's seed and the place where
+it is made (`hacrl.seeding`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from hacrl.config import Recipe, load_recipe, recipe_to_yaml
+from hacrl.errors import UserError, first_line
+from hacrl.runs.sealing import damage, write_sealed
+
+__all__ = [
+    "Checkpoint",
+    "Progress",
+    "best_checkpoint",
+    "checkpoints",
+    "newest_checkpoint",
+    "write_checkpoint",
+]
+
+_FOLDER = re.compile(r"step-(\d{6,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run continues from besides its agents.
+
+    Args:
+        completed: steps.
+        capability: the window of rewards of each agent; see `CapabilityTracker.state`.
+        data: fingerprint of the prompts of each task. The position in them is `completed`.
+        score: by which the best checkpoint is chosen, None if there is none.
+        lengths: bytes of the files that grow, by name.
+        versions: of the libraries whose arithmetic matters, by name.
+    """
+
+    completed: int
+    capability: Mapping[str, Sequence[float | None]]
+    data: Mapping[str, str]
+    score: float | None
+    lengths: Mapping[str, int]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint. Its files have not been read yet, but for their hashes."""
+
+    path: Path
+
+    @property
+    def step(self) -> int:
+        """Steps that had been completed."""
+        return int(self.path.name.removeprefix("step-"))
+
+    @property
+    def agents(self) -> Path:
+        """Holds a folder for each agent."""
+        return self.path / "agents"
+
+    def recipe(self) -> Recipe:
+        """As it was then.
+
+        Raises:
+            UserError: it was written by another version of this package, with other keys.
+        """
+        return load_recipe(self.path / "recipe.yaml")
+
+    def progress(self) -> Progress:
+        """What the run continues from.
+
+        Raises:
+            UserError: it was written by another version of this package.
+        """
+        try:
+            return Progress(**json.loads((self.path / "run.json").read_text("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise UserError(
+                f"checkpoint {self.path}: run.json is of another version of hacrl ({error})"
+            ) from error
+
+
+def write_checkpoint(
+    root: Path,
+    progress: Progress,
+    recipe: Recipe,
+    save_agents: Callable[[Path], None],
+    keep: int,
+) -> Checkpoint:
+    """Write a checkpoint whole, then drop what is to be kept no longer.
+
+    Args:
+        root: the folder `checkpoints` of a run.
+        save_agents: writes a folder for each agent into the one that it is given.
+        keep: how many of the newest stay; the one with the best score stays besides.
+
+    Raises:
+        UserError: it cannot be written. What was there before is as it was.
+    """
+    path = root / f"step-{progress.completed:06d}"
+
+    def write(part: Path) -> None:
+        (part / "recipe.yaml").write_text(recipe_to_yaml(recipe), "utf-8")
+        (part / "run.json").write_text(json.dumps(asdict(progress), indent=2) + "\n", "utf-8")
+        (part / "agents").mkdir()
+        save_agents(part / "agents")
+
+    try:
+        write_sealed(path, write)
+    except (OSError, SafetensorError) as error:
+        last = max((c.step for c in checkpoints(root)), default=None)
+        kept = "there was none before" if last is None else f"step-{last:06d} is intact"
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise UserError(
+            f"checkpoint {path}: cannot be written ({reason}); {kept}. Mend it, free space if it "
+            "is that, and continue with --resume"
+        ) from error
+    _prune(root, progress.completed, keep)
+    return Checkpoint(path)
+
+
+def checkpoints(root: Path) -> list[Checkpoint]:
+    """All that look complete, oldest first. Their contents are not looked at."""
+    found = root.iterdir() if root.is_dir() else ()
+    names = (one for one in found if _FOLDER.fullmatch(one.name))
+    return sorted((Checkpoint(one) for one in names), key=lambda c: c.step)
+
+
+def newest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:
+    """The newest checkpoint that is as it was written, and why newer ones are not.
+
+    Crashes leave folders that were never completed; these are passed over and named as well.
+    """
+    passed_over = [
+        f"{path.name.removesuffix('.part')}: its writing was not finished"
+        for path in sorted(root.glob("step-*.part"))
+    ]
+    for checkpoint in reversed(checkpoints(root)):
+        problem = damage(checkpoint.path)
+        if problem is None:
+            return checkpoint, passed_over
+        passed_over.append(f"{checkpoint.path.name}: {problem}")
+    return None, passed_over
+
+
+def best_checkpoint(root: Path) -> Checkpoint | None:
+    """The one with the highest score, the newest of equal ones; None if none has a score."""
+    scored = [(score, c.step, c) for c in checkpoints(root) if (score := _score(c)) is not None]
+    return max(scored)[-1] if scored else None
+
+
+def _score(checkpoint: Checkpoint) -> float | None:
+    try:
+        return checkpoint.progress().score
+    except (UserError, OSError):  # a damaged one is nobody's best
+        return None
+
+
+def _prune(root: Path, completed: int, keep: int) -> None:
+    known = [c for c in checkpoints(root) if c.step <= completed]
+    best = best_checkpoint(root)
+    for old in known[:-keep]:
+        if old != best:
+            shutil.rmtree(old.path)

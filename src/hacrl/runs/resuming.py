@@ -1,0 +1,114 @@
+"""Whether and where an existing run goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hacrl.config import Recipe
+from hacrl.config.changes import changes
+from hacrl.errors import UserError
+from hacrl.runs.checkpoints import Checkpoint, Progress, newest_checkpoint
+from hacrl.runs.versions import library_versions
+
+__all__ = ["check_data", "find_checkpoint"]
+
+_INSIST = "undo that, or insist with --accept-changes"
+
+
+def find_checkpoint(
+    run: Path, recipe: Recipe, *, accept_changes: bool, note: Callable[[str], None]
+) -> Checkpoint | None:
+    """The newest complete checkpoint of a run, if the recipe may continue it.
+
+    Args:
+        run: its folder, which may not exist yet.
+        accept_changes: continue although the recipe differs in what is learned.
+        note: is told what was passed over, and which differences do not matter.
+
+    Returns:
+        None if the run has never come to a checkpoint: it starts from the beginning.
+
+    Raises:
+        UserError: all checkpoints are damaged, the recipe differs in a way that matters, or it asks
+            for fewer steps than were made.
+    """
+    if not (run / "recipe.yaml").is_file():
+        note(f"{run} has no run to resume; starting from the beginning")
+        return None
+    root = run / "checkpoints"
+    checkpoint, passed_over = newest_checkpoint(root)
+    for text in passed_over:
+        note(f"passed over {root.name}/{text}")
+    if checkpoint is None:
+        if any(True for _ in root.glob("step-*[0-9]")):
+            raise UserError(
+                f"{root}: no checkpoint is undamaged ({'; '.join(passed_over)})\n"
+                "Restore one from a copy, or start anew with --overwrite"
+            )
+        note(f"{run} has no checkpoint yet; starting from the beginning")
+        return None
+    _check_recipe(checkpoint, recipe, accept_changes, note)
+    if checkpoint.step > recipe.steps:
+        raise UserError(
+            f"steps: {run} has completed {checkpoint.step} already; ask for at least as many"
+        )
+    for part in root.glob("step-*.part"):
+        shutil.rmtree(part)
+    note(f"continuing after step {checkpoint.step}, from {checkpoint.path}")
+    return checkpoint
+
+
+def check_data(
+    checkpoint: Checkpoint,
+    progress: Progress,
+    data: Mapping[str, str],
+    *,
+    accept_changes: bool,
+    note: Callable[[str], None],
+) -> None:
+    """See that the run goes on with the data and the libraries that it began with.
+
+    Args:
+        data: fingerprint of the prompts of each task as they are now.
+
+    Raises:
+        UserError: the prompts of a task are not those of the checkpoint.
+    """
+    differ = [task for task, mark in data.items() if progress.data.get(task) != mark]
+    if differ:
+        text = (
+            f"tasks.{differ[0]}: its problems are not those that {checkpoint.path.name} was "
+            "trained on"
+        )
+        if not accept_changes:
+            raise UserError(f"{text}; {_INSIST}")
+        note(f"{text}; accepted")
+    for name, now in library_versions().items():
+        if (before := progress.versions.get(name)) != now:
+            note(f"{name} was {before}, is {now}: the run goes on, but not bit for bit")
+
+
+def _check_recipe(
+    checkpoint: Checkpoint, recipe: Recipe, accept_changes: bool, note: Callable[[str], None]
+) -> None:
+    try:
+        saved = checkpoint.recipe()
+    except UserError as error:
+        if not accept_changes:
+            raise UserError(f"{error}\nIt was written by another version; {_INSIST}") from error
+        return
+    if strangers := recipe.agents.keys() - saved.agents.keys():
+        raise UserError(
+            f"agents.{min(strangers)}: is not in {checkpoint.path}; agents cannot join a run"
+        )
+    found = changes(saved, recipe)
+    serious = [change for change in found if not change.harmless]
+    if serious and not accept_changes:
+        more = f" (and {len(serious) - 1} more)" if len(serious) > 1 else ""
+        raise UserError(
+            f"the recipe is not that of {checkpoint.path}: {serious[0]}{more}; {_INSIST}"
+        )
+    for change in found:
+        note(f"changed since {checkpoint.path.name}: {change}")
