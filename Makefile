@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow real bench-verify lm-eval-check check format clean
+.PHONY: demo test test-slow crash-test real bench-verify lm-eval-check check format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -13,6 +13,9 @@ test: check
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+crash-test: $(READY)
+	$(BIN)/python -m scripts.crash_test --kills 50
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -26,7 +29,10 @@ real: $(READY)
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
 
-lm-eval-check: $(READY)
+lm-eval-crash-test: $(READY)
+	$(BIN)/python -m scripts.crash_test --kills 50
+
+check: $(READY)
 	$(BIN)/python -m scripts.lm_eval_check.environment .venv-lm-eval
 	.venv-lm-eval/bin/python -m scripts.lm_eval_check
 

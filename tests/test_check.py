@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from transformers import AutoModelForCausalLM
 
-from hacrl.check import check, count_parameters, memory
+from hacrl.check import check
 from hacrl.config import recipe_from_dict
 from hacrl.config.schema import Prompts
 from hacrl.errors import UserError
@@ -35,21 +34,6 @@ def refused(raw: dict[str, Any], *overrides: str) -> str:
 
 def line(text: str, start: str) -> str:
     return next(found for found in text.splitlines() if found.startswith(start))
-
-
-def test_parameters_are_counted_without_loading_them(qwen_folder: Path, tiny_recipe: Make) -> None:
-    model = AutoModelForCausalLM.from_pretrained(qwen_folder)
-    spec = recipe_from_dict(tiny_recipe()).agents["kim"]
-    assert model.config.tie_word_embeddings
-    assert count_parameters("kim", spec, model.config) == model.num_parameters()
-
-
-@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
-def test_memory_is_of_the_weights_dtype(dtype: str, size: int) -> None:
-    held = memory(1000, dtype, reference=False)
-    assert (held.weights, held.gradients, held.adamw) == (1000 * size, 1000 * size, 2000 * size)
-    assert held.total == 4000 * size
-    assert memory(1000, dtype, reference=True).total == 5000 * size
 
 
 def test_it_says_what_would_run(tiny_recipe: Make) -> None:
@@ -153,3 +137,20 @@ def test_nothing_is_said_where_all_fit() -> None:
 def test_too_long_prompts_can_be_refused() -> None:
     with pytest.raises(UserError, match=r"by agent: kim 1 \(limit 3\);"):
         fitting(Prompts(too_long="refuse"), PROMPTS, {"kim": [1, 2, 4]}, LIMITS)
+
+
+def test_agents_with_adapters_share_what_they_can(tiny_recipe: Make, qwen_folder: Path) -> None:
+    lora = {"model": str(qwen_folder), "lora": {"rank": 2}}
+    text = checked(tiny_recipe(agents={"kim": lora, "may": lora}), "update.kl=0.1")
+    memory = text.split("memory")[1]
+    assert " + " in line(text, "kim")
+    assert "shared + " in line(memory, "may")
+    assert line(memory, "kim").split()[-3] == "-", "the reference is the model without adapter"
+    refusal = refused(tiny_recipe(agents={"kim": lora}), "agents.kim.lora.target_modules=[q_prj]")
+    assert "agent kim: lora.target_modules names q_prj" in refusal
+
+
+def test_a_checkpoint_has_a_size(tiny_recipe: Make) -> None:
+    table = checked(tiny_recipe()).split("memory")[1]
+    kilobytes = [float(line(table, name).split()[-2]) for name in ("together", "a checkpoint")]
+    assert kilobytes[1] == pytest.approx(kilobytes[0] * 3 / 4, abs=0.2), "all but gradients"

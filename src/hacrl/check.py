@@ -10,10 +10,15 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
-from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from hacrl.agents.encoding import encode_prompt
-from hacrl.agents.loading import ModelUnavailable, load_config, load_tokenizer
+from hacrl.agents.loading import (
+    ModelUnavailable,
+    load_config,
+    load_tokenizer,
+    sharing_key,
+)
 from hacrl.config.cautions import cautions
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.schema import AgentSpec, Recipe
@@ -21,12 +26,13 @@ from hacrl.errors import UserError
 from hacrl.evaluation.held_out import held_out_jobs
 from hacrl.evaluation.jobs import Job
 from hacrl.records import Prompt
+from hacrl.sizes import Parameters, count_parameters, memory
 from hacrl.tasks import load_prompts
 from hacrl.tasks.fitting import fitting, prompt_limit
 from hacrl.terminal import make_table
 from hacrl.verify import make_verifiers
 
-__all__ = ["Finding", "Memory", "check", "count_parameters", "examine", "memory"]
+__all__ = ["Finding", "check", "examine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +40,16 @@ class Finding:
     """What was found out about one agent; None where its files are not available here.
 
     Args:
-        parameters: number of weights, tied ones counted once.
+        parameters: numbers of weights.
         positions: tokens of prompt and response that the model can address, None if unlimited.
         lengths: tokens of each prompt under the agent's own template.
         warnings: what the user should know.
     """
 
-    parameters: int | None = None
+    parameters: Parameters | None = None
     positions: int | None = None
     lengths: Sequence[int] | None = None
     warnings: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes that an agent holds all the time."""
-
-    weights: int
-    gradients: int
-    adamw: int
-    reference: int
-
-    @property
-    def total(self) -> int:
-        return self.weights + self.gradients + self.adamw + self.reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,31 +124,6 @@ def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt]) -> Finding:
     return Finding(parameters, positions, [len(encode_prompt(reader, p)) for p in prompts])
 
 
-def count_parameters(name: str, spec: AgentSpec, config: PretrainedConfig) -> int:
-    """Number of weights of the model that a configuration describes; it is not loaded.
-
-    Raises:
-        UserError: the configuration makes no model.
-    """
-    try:
-        with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(
-                config, trust_remote_code=spec.trust_remote_code
-            )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise UserError(
-            f"agent {name}: the configuration of {spec.model} makes no model "
-            f"({str(error).splitlines()[0]})"
-        ) from error
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-def memory(parameters: int, dtype: str, *, reference: bool) -> Memory:
-    """Memory of an agent's weights and of what training them keeps; all have the weights' dtype."""
-    size = parameters * getattr(torch, dtype).itemsize
-    return Memory(weights=size, gradients=size, adamw=2 * size, reference=size * reference)
-
-
 def _check_device(name: str, device: str) -> None:
     """A device must make sense; it need not be in this machine."""
     try:
@@ -180,7 +147,7 @@ def _agents(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
         table.add_row(
             name,
             Text(spec.model if spec.gguf is None else f"{spec.model} ({spec.gguf})"),
-            "?" if parameters is None else _count(parameters),
+            "?" if parameters is None else _describe(parameters),
             spec.dtype,
             Text(spec.device),
             ", ".join(("itself", *recipe.sources(name))),
@@ -251,20 +218,37 @@ def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
     table.add_column("memory")
     for name in ("weights", "gradients", "AdamW", "reference", "total"):
         table.add_column(name, justify="right")
-    everything = 0
+    everything = saved = 0
+    loaded: set[str] = set()
     for name, spec in recipe.agents.items():
         parameters = findings[name].parameters
         if parameters is None:
             table.add_row(name, *["?"] * 5)
             continue
-        held = memory(parameters, spec.dtype, reference=recipe.update.kl > 0)
-        everything += held.total
-        sizes = (held.weights, held.gradients, held.adamw, held.reference, held.total)
-        table.add_row(name, *(decimal(size) if size else "-" for size in sizes))
-    if len(recipe.agents) > 1 and everything:
-        unknown = any(found.parameters is None for found in findings.values())
-        table.add_row("together", *[""] * 4, f"{'> ' * unknown}{decimal(everything)}")
+        held = memory(parameters, spec, reference=recipe.update.kl > 0)
+        weights, shown = held.weights, decimal(held.weights)
+        saved += held.adamw + held.adamw // 2
+        if parameters.adapter is not None:
+            if (key := sharing_key(spec)) in loaded:  # another agent has brought the model
+                weights = parameters.adapter * torch.float32.itemsize
+                shown = f"shared + {decimal(weights)}"
+            loaded.add(key)
+        total = held.total - held.weights + weights
+        everything += total
+        sizes = (held.gradients, held.adamw, held.reference, total)
+        table.add_row(name, shown, *(decimal(size) if size else "-" for size in sizes))
+    if everything:
+        more = "> " * any(found.parameters is None for found in findings.values())
+        if len(recipe.agents) > 1:
+            table.add_row("together", *[""] * 4, f"{more}{decimal(everything)}")
+        table.add_row("a checkpoint", *[""] * 4, f"{more}{decimal(saved)}")
     return table
+
+
+def _describe(parameters: Parameters) -> str:
+    if parameters.adapter is None:
+        return _count(parameters.own)
+    return f"{_count(parameters.own)} + {_count(parameters.adapter)}"
 
 
 def _count(number: int) -> str:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from hacrl import cli_evaluation
+from hacrl import cli_evaluation, cli_export
 from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, describe, find_recipe
 from hacrl.errors import UserError
@@ -90,6 +90,7 @@ def _options(
       hacrl verify my.yaml              what its reward makes of its own golds
       hacrl train my.yaml steps=30      train
       hacrl eval runs/my --bench gsm8k  how good the agents are
+      hacrl export runs/my --to DIR     one agent as a model of its own
     """
 
 
@@ -290,6 +291,7 @@ def demo(
 
 app.command("eval")(cli_evaluation.evaluate)
 app.command()(cli_evaluation.compare)
+app.command()(cli_export.export)
 
 
 def main() -> None:

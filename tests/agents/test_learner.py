@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from hacrl.agents.logprobs import pad, response_logprobs
 from hacrl.agents.policy import Policy
 from hacrl.agents.sampling import sample
 from hacrl.config.schema import Clip, Optimizer, Ratio, Update
+from hacrl.errors import UserError
 from hacrl.records import Rollout
 
 PROMPTS = [[3, 4, 5], [6, 7], [8], [9, 10, 11, 12]]
@@ -329,3 +332,125 @@ def test_recomputing_in_the_same_arithmetic_changes_nothing_but_rounding(kim: Po
         assert after.old_logprobs == pytest.approx(before.old_logprobs, abs=1e-5)
         assert len(after.old_logprobs) == before.rollout.length
         assert after.rollout == before.rollout
+
+
+def out_of_memory_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let every micro-batch of more padded tokens fail, on its way back; sizes that were tried."""
+    tried: list[int] = []
+    backward = torch.autograd.backward
+
+    def scarce(tensor: torch.Tensor) -> None:
+        backward(tensor)  # some of the gradient is there already when memory runs out
+        if tried[-1] > tokens:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    def counted(*args: Any) -> Any:
+        sequences = pad(*args)
+        tried.append(sequences.input_ids_RL.numel())
+        return sequences
+
+    monkeypatch.setattr("torch.autograd.backward", scarce)
+    monkeypatch.setattr("hacrl.agents.learner.pad", counted)
+    return tried
+
+
+def test_running_out_of_memory_costs_a_retry_and_nothing_of_the_gradient(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lessons = lessons_of(kim, peer=False)
+    wanted = gradients_of(kim, lessons, monkeypatch)
+    with monkeypatch.context() as patch:
+        tried = out_of_memory_above(60, patch)
+        found = gradients_of(kim, lessons, monkeypatch)
+    assert_same(found, wanted)
+    assert tried[0] > 60
+    assert max(tried[-2:]) <= 60
+    assert tried.count(tried[0]) == 1, "a size that failed is not tried again"
+
+
+def test_smaller_micro_batches_stay_and_are_reported(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lessons = lessons_of(kim, peer=False)
+    learner = learner_of(kim)
+    assert learner.reduced_micro_batch_tokens is None
+    with monkeypatch.context() as patch:
+        out_of_memory_above(60, patch)
+        learner.learn(lessons)
+    found = learner.reduced_micro_batch_tokens
+    assert found is not None
+    assert found <= 60
+    with monkeypatch.context() as patch:
+        tried = out_of_memory_above(10_000, patch)
+        learner.learn(lessons)
+    assert max(tried) <= 60
+
+
+def test_a_single_row_that_is_too_much_is_refused(
+    kim: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out_of_memory_above(0, monkeypatch)
+    with pytest.raises(UserError, match=r"agent kim: memory is too small .* sampling.max_new"):
+        learner_of(kim).learn(lessons_of(kim, peer=False))
+
+
+def test_other_errors_are_no_lack_of_memory(kim: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(tensor: torch.Tensor) -> None:
+        raise RuntimeError("device-side assert triggered")
+
+    monkeypatch.setattr("torch.autograd.backward", broken)
+    with pytest.raises(RuntimeError, match="assert"):
+        learner_of(kim).learn(lessons_of(kim, peer=False))
+
+
+def test_skipped_updates_in_a_row_are_counted_across_steps(kim: Policy) -> None:
+    good = lessons_of(kim, peer=False)
+    bad = [dataclasses.replace(lesson, advantage=float("nan")) for lesson in good]
+    learner = learner_of(kim, mini_batches=2)
+    for lessons, count in ((bad, 2), (bad, 4), (good, 0), (bad, 2)):
+        rows, updates = learner.learn(lessons)
+        assert learner.skipped_in_a_row == count
+        assert all(update.skipped for update in updates) == (count > 0)
+        assert all(row.finite for row in rows.values()) == (count == 0)
+    assert all(bool(p.isfinite().all()) for p in kim.model.parameters())
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_a_restored_learner_goes_on_as_the_first_one_would(
+    kim: Policy, tmp_path: Path, schedule: str
+) -> None:
+    lessons = lessons_of(kim)
+
+    def make(policy: Policy) -> Learner:
+        return Learner(
+            policy,
+            None,
+            temperature=1.0,
+            mini_batches=2,
+            ratio=Ratio(),
+            clip=Clip(own_low=0.5, own_high=0.5, delta=0.9),
+            update=Update(),
+            optimizer=Optimizer(learning_rate=RATE, schedule=schedule, warmup_updates=3),
+            total_updates=20,
+        )
+
+    first = make(kim)
+    first.learn(lessons)
+    first.save(tmp_path)
+    twin = dataclasses.replace(kim, model=copy.deepcopy(kim.model))
+    second = make(twin)
+    second.restore(tmp_path)
+    assert second.learn(lessons) == first.learn(lessons)
+    for a, b in zip(kim.model.parameters(), twin.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_an_optimizer_of_another_model_is_refused(kim: Policy, lee: Policy, tmp_path: Path) -> None:
+    learner = learner_of(kim)
+    learner.learn(lessons_of(kim, peer=False))
+    learner.save(tmp_path)
+    with pytest.raises(UserError, match=r"optimizer\.safetensors"):
+        learner_of(lee).restore(tmp_path)
+    (tmp_path / "optimizer.safetensors").write_bytes(b"nothing")
+    with pytest.raises(UserError, match=r"optimizer\.safetensors: cannot be read"):
+        learner.restore(tmp_path)

@@ -76,7 +76,12 @@ def test_a_run_trains_bit_for_bit_as_without_evaluation(make: Make, tmp_path: Pa
         for run in (without, evaluated)
     )
     assert plain == with_it
-    assert set(rows(evaluated, "metrics.jsonl")[1]["seconds"]) == {"sample", "verify", "save", "learn"}
+    assert set(rows(evaluated, "metrics.jsonl")[1]["seconds"]) == {
+        "sample",
+        "verify",
+        "save",
+        "learn",
+    }
     assert not (without.path / "evaluations.jsonl").exists()
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "ADAPTER_CONFIG",
     "add_adapter",
     "describe_adapter",
+    "inject_adapter",
     "load_adapter",
     "save_adapter",
 ]
@@ -88,15 +89,7 @@ def add_adapter(name: str, model: PreTrainedModel, spec: AgentSpec, seed: int) -
     Raises:
         UserError: the adapter does not fit the model.
     """
-    config = describe_adapter(name, spec)
-    _check_layers(name, model, config)
-    try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Already found a `peft_config`")  # wanted
-            torch.manual_seed(derive_seed(seed, "adapter", name))
-            model.add_adapter(config, name)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"agent {name}: lora does not fit its model ({error})") from error
+    inject_adapter(name, model, describe_adapter(name, spec), seed)
     for key, parameter in model.named_parameters():
         if f".{name}." in key:  # half precision would round small steps away
             parameter.data = parameter.data.float()
@@ -104,6 +97,20 @@ def add_adapter(name: str, model: PreTrainedModel, spec: AgentSpec, seed: int) -
     if spec.lora.adapter is not None:
         weights = load_peft_weights(_location(name, spec.lora.adapter), device="cpu")
         _put(name, model, weights, spec.lora.adapter)
+
+
+def inject_adapter(name: str, model: PreTrainedModel, config: LoraConfig, seed: int) -> None:
+    """Put an adapter as it begins into a model. See `add_adapter`."""
+    _check_layers(name, model, config)
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Already found a `peft_config`")  # wanted
+            torch.manual_seed(derive_seed(seed, "adapter", name))
+            model.add_adapter(config, name)
+    except (ValueError, TypeError) as error:
+        raise UserError(
+            f"agent {name}: lora does not fit its model ({first_line(error)})"
+        ) from error
 
 
 def save_adapter(name: str, model: PreTrainedModel, folder: Path) -> None:

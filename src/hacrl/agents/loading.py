@@ -28,7 +28,15 @@ from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError, first_line
 from hacrl.paths import BUNDLED, resolve
 
-__all__ = ["ModelUnavailable", "SharedModels", "load_config", "load_policy", "load_tokenizer"]
+__all__ = [
+    "ModelUnavailable",
+    "SharedModels",
+    "load_config",
+    "load_model",
+    "load_policy",
+    "load_tokenizer",
+    "sharing_key",
+]
 
 _TRAINING_TAG = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
 """A tag of Hugging Face's own that plain Jinja does not know."""
@@ -113,12 +121,16 @@ class SharedModels:
 
     def get(self, name: str, spec: AgentSpec) -> _Loaded:
         """The model of an agent with an adapter, loaded if no agent before had the same."""
-        own = {"lora": spec.lora and spec.lora.quantization}
-        same = ("model", "gguf", "revision", "trust_remote_code", "dtype", "device")
-        key = repr(sorted({**spec.model_dump(include=set(same)), **own}.items()))
+        key = sharing_key(spec)
         if key not in self._models:
             self._models[key] = _load_model(name, spec)
         return self._models[key]
+
+
+def sharing_key(spec: AgentSpec) -> str:
+    """Equal for agents with adapters that can share one model in memory."""
+    same = ("model", "gguf", "revision", "trust_remote_code", "dtype", "device")
+    return repr([*(getattr(spec, key) for key in same), spec.lora and spec.lora.quantization])
 
 
 def load_policy(
@@ -164,6 +176,15 @@ def load_policy(
     return policy
 
 
+def load_model(name: str, spec: AgentSpec) -> PreTrainedModel:
+    """The model alone, as it came.
+
+    Raises:
+        UserError: see `load_policy`.
+    """
+    return _load_model(name, spec).model
+
+
 def _load_model(name: str, spec: AgentSpec) -> _Loaded:
     dtype = getattr(torch, spec.dtype)
     device = _device(name, spec.device)
@@ -200,6 +221,11 @@ def _load_model(name: str, spec: AgentSpec) -> _Loaded:
         )
     if quantized is None:
         model.to(device)
+    for module in model.modules():
+        # bitsandbytes would repack 4-bit weights for inference on some CPUs, and then no gradient
+        # passes them any more.
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
     return _Loaded(model.eval(), copy.deepcopy(model.generation_config))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hacrl.config import AgentSpec, Recipe, load_recipe
 from hacrl.config.bundled import bundled_recipes
+from hacrl.config.lora import Lora
 from hacrl.errors import UserError
 from hacrl.paths import BUNDLED, resolve
 
@@ -17,6 +18,7 @@ __all__ = ["Target", "find_targets", "fingerprint", "without_thinking"]
 
 _PARTS = {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja", ".gguf", ".py"}
 """Suffixes of files that make up a model."""
+_ADAPTER = "adapter_config.json"
 _SWITCH = "enable_thinking"
 """The variable by which chat templates of reasoning models turn thinking on and off."""
 
@@ -95,13 +97,14 @@ def fingerprint(target: Target) -> str:
     spec = target.spec
     folder = resolve(spec.model)
     digest = hashlib.sha256()
-    if folder.is_dir():
-        for path in sorted(folder.iterdir()):
+    adapter = spec.lora.adapter if spec.lora else None
+    for place in (folder, *([resolve(adapter)] if adapter else [])):
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
             if path.suffix in _PARTS and path.is_file():
                 with path.open("rb") as file:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
                 digest.update(f"{path.name}\0{content}\n".encode())
-    else:
+    if not folder.is_dir():
         from hacrl.agents.loading import load_config
 
         commit = getattr(load_config(target.label, spec), "_commit_hash", None)
@@ -112,6 +115,7 @@ def fingerprint(target: Target) -> str:
         "dtype": spec.dtype,
         "template_args": spec.template_args,
         "stop": spec.stop,
+        **({"lora": spec.lora.quantization} if spec.lora else {}),
         "template": template.read_text("utf-8") if template and template.is_file() else None,
     }
     digest.update(json.dumps(rest, sort_keys=True).encode())
@@ -141,10 +145,10 @@ def _find(text: str) -> list[Target]:
 def _in_folder(text: str, path: Path) -> list[Target]:
     path = path.absolute()
     recipe = _recipe_above(path)
-    if (path / "config.json").is_file():
+    if _is_model(path):
         return [_saved(text, path, recipe)]
     for folder in (path / "agents", path):
-        agents = [one for one in sorted(_folders(folder)) if (one / "config.json").is_file()]
+        agents = [one for one in sorted(_folders(folder)) if _is_model(one)]
         if recipe is not None:  # in the recipe's order
             order = list(recipe.agents)
             agents.sort(key=lambda one: order.index(one.name) if one.name in order else len(order))
@@ -161,6 +165,10 @@ def _in_folder(text: str, path: Path) -> list[Target]:
     )
 
 
+def _is_model(path: Path) -> bool:
+    return any((path / name).is_file() for name in ("config.json", _ADAPTER))
+
+
 def _folders(path: Path) -> Iterable[Path]:
     return (one for one in path.iterdir() if one.is_dir()) if path.is_dir() else ()
 
@@ -175,13 +183,30 @@ def _recipe_above(path: Path) -> Recipe | None:
 
 def _saved(text: str, path: Path, recipe: Recipe | None) -> Target:
     name = path.name
-    if recipe is None or name not in recipe.agents:
-        return Target(name, name, text, AgentSpec(model=str(path)))
+    known = recipe.agents.get(name) if recipe is not None else None
+    label = f"{recipe.name}/{name}" if recipe is not None and known is not None else name
+    if (path / _ADAPTER).is_file():
+        return Target(label, name, text, _with_adapter(path, known))
+    if known is None:
+        return Target(label, name, text, AgentSpec(model=str(path)))
     # Its template has been saved with its tokenizer.
     changes = {"model": str(path), "gguf": None, "revision": None, "chat_template": None}
-    return Target(
-        f"{recipe.name}/{name}", name, text, recipe.agents[name].model_copy(update=changes)
-    )
+    return Target(label, name, text, known.model_copy(update={**changes, "lora": None}))
+
+
+def _with_adapter(path: Path, known: AgentSpec | None) -> AgentSpec:
+    """An adapter and the model that it belongs to, by its run's recipe or by its own word."""
+    if known is None:
+        try:
+            base = json.loads((path / _ADAPTER).read_text("utf-8"))["base_model_name_or_path"]
+            return AgentSpec(model=base, lora=Lora(adapter=str(path)))
+        except (ValueError, KeyError) as error:
+            raise UserError(
+                f"{path / _ADAPTER}: does not name the model that the adapter belongs to"
+            ) from error
+    quantization = known.lora.quantization if known.lora else "none"
+    lora = Lora(adapter=str(path), quantization=quantization)
+    return known.model_copy(update={"lora": lora})
 
 
 def _of_recipe(text: str, recipe: Recipe) -> list[Target]:

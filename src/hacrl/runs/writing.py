@@ -17,6 +17,7 @@ from hacrl.errors import UserError, first_line
 __all__ = [
     "append_lines",
     "explain_disk",
+    "read_lines",
     "sync",
     "write_parquet",
     "write_text",
@@ -53,6 +54,14 @@ def append_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append one JSON object a line. Not-a-number is no JSON and is refused."""
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects that `append_lines` wrote, as far as they are whole; none without the file."""
+    if not path.is_file():
+        return []
+    whole, _, _ = path.read_text("utf-8").rpartition("\n")
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

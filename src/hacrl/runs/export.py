@@ -1,0 +1,181 @@
+"""One agent of a run as an ordinary Hugging Face folder that stands alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from hacrl.agents.adapters import ADAPTER_CONFIG
+from hacrl.agents.loading import load_model
+from hacrl.config import Recipe, load_recipe
+from hacrl.config.lora import Lora
+from hacrl.errors import UserError, first_line
+from hacrl.runs.checkpoints import Checkpoint, best_checkpoint, checkpoints, newest_checkpoint
+from hacrl.runs.model_card import model_card
+from hacrl.runs.sealing import damage
+from hacrl.runs.writing import explain_disk
+
+__all__ = ["export", "push"]
+
+_OPTIMIZER_FILES = ("optimizer.safetensors", "learner.json", "agent.json")
+_TOLERANCE = 1e-3
+"""Largest difference of two log-probabilities that single precision explains."""
+
+
+def export(
+    run: Path,
+    agent: str,
+    to: Path,
+    *,
+    merge: bool,
+    checkpoint: str | None,
+    note: Callable[[str], None],
+) -> None:
+    """Write an agent of a run with tokenizer, template, generation config and a model card.
+
+    Args:
+        to: a folder that does not exist yet. It appears when it is complete.
+        merge: for an agent that has an adapter: merge it into its model, and see that the merged
+            model, as read back from the disk, gives the log-probabilities that the two gave apart.
+        checkpoint: `best`, `last` or a number of steps; None takes what the run ended with.
+        note: is told where the weights come from, and how exact the merging was.
+
+    Raises:
+        UserError: there is no such run, agent or checkpoint, or the folder is taken.
+    """
+    recipe = _recipe(run)
+    if agent not in recipe.agents:
+        raise UserError(f"--agent {agent}: {run} has the agents {', '.join(recipe.agents)}")
+    if to.exists():
+        raise UserError(f"--to {to}: exists already; name a folder that does not")
+    source, step = _source(run, recipe, agent, checkpoint)
+    note(f"{agent} after step {step}, from {source}")
+    adapter = (source / ADAPTER_CONFIG).is_file()
+    part = to.with_name(to.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        with explain_disk(to):
+            shutil.copytree(source, part, ignore=shutil.ignore_patterns(*_OPTIMIZER_FILES))
+            if adapter and merge:
+                _merge(recipe, agent, source, part, note)
+            elif merge:
+                note(f"{agent} was trained as a whole; there is nothing to merge")
+            card = model_card(run, recipe, agent, step, adapter=adapter and not merge)
+            (part / "README.md").write_text(card, "utf-8")
+            part.rename(to)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def push(folder: Path, repository: str) -> str:
+    """Upload an exported folder to the Hugging Face Hub, into a private repository if it is new.
+
+    Returns:
+        Its address.
+
+    Raises:
+        UserError: the Hub refuses it, or cannot be reached.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    api = HfApi()
+    try:
+        api.create_repo(repository, private=True, exist_ok=True)
+        return str(api.upload_folder(repo_id=repository, folder_path=folder))
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        raise UserError(
+            f"--push {repository}: {first_line(error)}; {folder} is complete, log in with "
+            f"`hf auth login` and upload it with `hf upload {repository} {folder}`"
+        ) from error
+
+
+def _recipe(run: Path) -> Recipe:
+    if not (run / "recipe.yaml").is_file():
+        raise UserError(f"{run}: is no run folder (it has no recipe.yaml)")
+    return load_recipe(run / "recipe.yaml")
+
+
+def _source(run: Path, recipe: Recipe, agent: str, wanted: str | None) -> tuple[Path, int]:
+    """The folder that holds the agent, and the steps that it has learned."""
+    root = run / "checkpoints"
+    if wanted is None:
+        final = run / "agents" / agent
+        if final.is_dir():
+            lines = (run / "metrics.jsonl").read_text("utf-8").count("\n")
+            return final, lines // len(recipe.agents)
+        wanted = "last"
+    found = _checkpoint(root, wanted)
+    if problem := damage(found.path):
+        raise UserError(f"checkpoint {found.path}: {problem}; choose another with --checkpoint")
+    return found.agents / agent, found.step
+
+
+def _checkpoint(root: Path, wanted: str) -> Checkpoint:
+    known = checkpoints(root)
+    if wanted == "last":
+        found, passed_over = newest_checkpoint(root)
+        reason = "; ".join(passed_over) or f"{root} is empty"
+    elif wanted == "best":
+        found, reason = best_checkpoint(root), "none has a score, see checkpoints.best"
+    else:
+        found = next((c for c in known if str(c.step) == wanted), None)
+        reason = f"there are {', '.join(str(c.step) for c in known) or 'none'}"
+    if found is None:
+        raise UserError(f"--checkpoint {wanted}: not found; {reason}")
+    return found
+
+
+@torch.no_grad()
+def _merge(
+    recipe: Recipe, agent: str, adapter: Path, to: Path, note: Callable[[str], None]
+) -> None:
+    """Replace the adapter in a folder by the model that it makes of its base.
+
+    Merged and compared in single precision, whatever the base is stored in.
+    """
+    from peft import PeftModel
+
+    spec = recipe.agents[agent]
+    wanted, trained = getattr(torch, spec.dtype), spec.lora or Lora()
+    if trained.quantization != "none":
+        note(
+            f"{agent} was trained on a base in {trained.quantization}; it is merged into the "
+            "unquantized one, whose answers are a little different"
+        )
+    whole = spec.model_copy(update={"dtype": "float32", "device": "cpu", "lora": None})
+    apart: Any = PeftModel.from_pretrained(load_model(agent, whole), str(adapter))
+    before = _logprobs(apart.eval())
+    merged: PreTrainedModel = apart.merge_and_unload()
+    _compare(agent, "merged", before, _logprobs(merged), _TOLERANCE)
+    for stale in (ADAPTER_CONFIG, "adapter_model.safetensors"):
+        (to / stale).unlink()
+    merged.to(wanted).save_pretrained(to)
+    again: Any = AutoModelForCausalLM.from_pretrained(to, dtype=wanted)
+    # Rounding to half precision is the user's choice of dtype; in single precision it must agree.
+    limit = _TOLERANCE if wanted == torch.float32 else float("inf")
+    off = _compare(agent, "saved", before, _logprobs(again.float().eval()), limit)
+    note(f"merged: log-probabilities of the saved model differ from the adapter's by {off:.1e}")
+
+
+def _logprobs(model: PreTrainedModel) -> Tensor:
+    """Log-probabilities after fixed sequences of tokens, (rows, positions, vocabulary)."""
+    size = int(model.config.get_text_config().vocab_size)
+    ids = torch.randint(size, (4, 24), generator=torch.Generator().manual_seed(0))
+    return model(input_ids=ids).logits.float().log_softmax(-1)  # type: ignore[no-any-return]
+
+
+def _compare(agent: str, what: str, before: Tensor, after: Tensor, limit: float) -> float:
+    off = float((after - before).abs().max())
+    if not off <= limit:  # not-a-number is refused too
+        raise UserError(
+            f"agent {agent}: the {what} model's log-probabilities differ from the adapter's by "
+            f"{off:.1e}; export it without --merge"
+        )
+    return off

@@ -1,0 +1,123 @@
+"""The model card of an exported agent: what it is, whom it learned from, how good it became."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from huggingface_hub import ModelCardData
+
+from hacrl.config import Recipe, recipe_to_yaml
+from hacrl.paths import BUNDLED, resolve
+from hacrl.runs.versions import library_versions
+from hacrl.runs.writing import read_lines
+
+__all__ = ["model_card"]
+
+_CARD = """---
+{{ head }}
+---
+
+# {{ agent }}
+
+{% if peers -%}
+A language model that learned {{ tasks }} by reinforcement learning with verifiable rewards, from
+its own answers and from those of its peers ({{ method }}, [HACRL](https://arxiv.org/abs/2603.02604)).
+It stands alone: none of them is needed to use it.
+{%- else -%}
+A language model that learned {{ tasks }} by reinforcement learning with verifiable rewards
+({{ method }}).
+{%- endif %}
+
+| | |
+|---|---|
+| started from | {{ base }} |
+{%- if adapter %}
+| this folder | a LoRA adapter; load it on top of that model with PEFT |
+{%- endif %}
+| learned from | {{ peers or "itself alone" }} |
+| steps | {{ step }}, of {{ recipe.prompts_per_step }} prompts × {{ recipe.group_size }} answers |
+| reward of its own rollouts | {{ first }} in the first step, {{ last }} in the last |
+
+{% if results -%}
+## Held-out problems
+
+| task | after step | metric | value | 95% interval |
+|---|---|---|---|---|
+{%- for row in results %}
+| {{ row.task }} | {{ row.step }} | {{ row.metric }} | {{ "%.3f"|format(row.value) }} | {{
+    "%.3f"|format(row.low) }} to {{ "%.3f"|format(row.high) }} |
+{%- endfor %}
+{%- endif %}
+
+## Recipe
+
+Trained with {{ versions }}.
+
+```yaml
+{{ yaml }}```
+"""
+
+
+def model_card(run: Path, recipe: Recipe, agent: str, step: int, *, adapter: bool) -> str:
+    """Markdown with the metadata that the Hub reads.
+
+    Args:
+        run: its folder; metrics and evaluations are read from there.
+        step: steps that the exported weights have learned.
+        adapter: whether an adapter alone is exported.
+    """
+    spec = recipe.agents[agent]
+    rewards = [
+        row["reward"]
+        for row in read_lines(run / "metrics.jsonl")
+        if row["agent"] == agent and row["step"] < step
+    ]
+    evaluations = [
+        row
+        for row in read_lines(run / "evaluations.jsonl")
+        if row["agent"] == agent and row["value"] is not None and row["step"] <= step
+    ]
+    last = {row["task"]: row for row in evaluations}  # in the order in which they were made
+    first = {row["task"]: row for row in reversed(evaluations)}
+    head = ModelCardData(
+        base_model=None if resolve(spec.model).is_dir() else spec.model,
+        library_name="peft" if adapter else "transformers",
+        pipeline_tag="text-generation",
+        tags=["hacrl", recipe.method, "reinforcement-learning", "rlvr"],
+    )
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string(_CARD).render(
+        head=head.to_yaml(),
+        agent=agent,
+        adapter=adapter,
+        method=recipe.method,
+        tasks=", ".join(recipe.tasks),
+        base=_called(spec.model),
+        peers=", ".join(
+            f"{peer} ({_called(recipe.agents[peer].model)})" for peer in recipe.sources(agent)
+        ),
+        step=step,
+        recipe=recipe,
+        first=_number(rewards[:1]),
+        last=_number(rewards[-1:]),
+        results=[row for task in last for row in _both(first[task], last[task])],
+        versions=", ".join(f"{name} {value}" for name, value in library_versions().items()),
+        yaml=recipe_to_yaml(recipe),
+    )
+
+
+def _both(first: Mapping[str, Any], last: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [first] if first["step"] == last["step"] else [first, last]
+
+
+def _called(model: str) -> str:
+    """A Hub id as it is; of a local folder its name, since its place means nothing elsewhere."""
+    folder = resolve(model)
+    return folder.name if folder.is_dir() and not model.startswith(BUNDLED) else model
+
+
+def _number(values: Sequence[float | None]) -> str:
+    return f"{values[0]:.3f}" if values and values[0] is not None else "not scored"

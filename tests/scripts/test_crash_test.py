@@ -1,0 +1,28 @@
+"""The crash test itself, briefly. `make crash-test` kills fifty times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scripts.crash_test.__main__ import crash
+from scripts.crash_test.comparing import differences
+
+
+def test_killed_runs_end_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    found = crash(tmp_path, kills=3, seed=1)
+    assert found.wrong == []
+    assert found.kills == 3
+    assert found.identical == found.runs > 0
+    run = tmp_path / "undisturbed" / "crash"
+    assert len(list((run / "checkpoints").iterdir())) >= 2
+
+
+def test_a_single_different_byte_is_a_difference(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "agents").mkdir(parents=True)
+        (tmp_path / name / "agents" / "weights").write_bytes(b"12")
+        (tmp_path / name / "metrics.jsonl").write_text(f'{{"x": 1, "seconds": {ord(name)}}}\n')
+    assert differences(tmp_path / "a", tmp_path / "b") == []
+    (tmp_path / "b" / "agents" / "weights").write_bytes(b"13")
+    (tmp_path / "b" / "more").write_text("")
+    assert differences(tmp_path / "a", tmp_path / "b") == ["agents/weights", "more"]
