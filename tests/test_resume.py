@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hacrl.errors import UserError
 from hacrl.records import Pool
 from hacrl.runs.checkpoints import checkpoints
 from hacrl.runs.folder import RunFolder
+from hacrl.runs.sealing import damage
 from hacrl.training import Silent, train
 from scripts.crash_test.comparing import content
 
@@ -277,3 +279,42 @@ def test_the_best_checkpoint_is_kept_by_a_held_out_task(
     kept = [checkpoint.step for checkpoint in checkpoints(run / "checkpoints")]
     assert kept == sorted({best, 5})
     assert checkpoints(run / "checkpoints")[0].progress().score == means[kept[0] - 1]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mounts a disk of so many bytes, or gives the mounted one another size."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def size(number: int) -> Path:
+        again = ["-o", f"remount,size={number}"] if folder.is_mount() else ["-o", f"size={number}"]
+        done = subprocess.run(["mount", "-t", "tmpfs", *again, "tmpfs", folder], check=False)
+        if done.returncode:
+            pytest.skip("mounting a disk takes the rights to do so")
+        return folder
+
+    yield size
+    if folder.is_mount():
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("share", [0.4, 0.8])
+def test_a_full_disk_stops_cleanly_wherever_it_fills_up(
+    tiny_recipe: MakeRecipe,
+    tmp_path: Path,
+    small_disk: Callable[[int], Path],
+    share: float,
+) -> None:
+    raw = tiny_recipe(**WIDE, checkpoints={"every": 1, "keep": 3})
+    straight = train(recipe_from_dict(raw), tmp_path / "straight").path
+    pages = sum(-(-f.stat().st_size // 4096) for f in straight.rglob("*") if f.is_file())
+    disk = small_disk(int(pages * share) * 4096)
+    with pytest.raises(UserError, match="No space left on device") as caught:
+        train(recipe_from_dict(raw), disk)
+    assert len(str(caught.value).splitlines()) <= 2
+    assert "--resume" in str(caught.value)
+    assert all(damage(one.path) is None for one in checkpoints(disk / "tiny" / "checkpoints"))
+    small_disk(pages * 8192)
+    resumed(raw, disk)
+    assert content(disk / "tiny") == content(straight)

@@ -60,7 +60,7 @@ def export(
     part = to.with_name(to.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        with explain_disk(to):
+        with explain_disk(to, then="export again"):
             shutil.copytree(source, part, ignore=shutil.ignore_patterns(*_OPTIMIZER_FILES))
             if adapter and merge:
                 _merge(recipe, agent, source, part, note)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from safetensors import SafetensorError
 
 from hacrl.errors import UserError, first_line
 
@@ -26,19 +27,26 @@ __all__ = [
 
 
 @contextmanager
-def explain_disk(folder: Path) -> Iterator[None]:
+def explain_disk(folder: Path, then: str = "continue with --resume") -> Iterator[None]:
     """Say what happened when the block cannot write to a folder.
 
+    Args:
+        then: what to do once the disk takes more.
+
     Raises:
-        UserError: in place of an `OSError`.
+        UserError: in place of what the system or safetensors raise.
     """
     try:
         yield
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise UserError(
-            f"{folder}: cannot be written ({error.strerror or first_line(error)}); mend it, free "
-            "space if it is that, and continue with --resume"
+            f"{folder}: cannot be written ({_reason(error)}); mend it, free space if it is that, "
+            f"and {then}"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or first_line(error)
 
 
 def sync(path: Path) -> None:
