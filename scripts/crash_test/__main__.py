@@ -21,10 +21,8 @@ from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from rich.progress import track
-
 from hacrl.config import Recipe
-from hacrl.terminal import make_console, quieten_libraries
+from hacrl.terminal import quieten_libraries
 from scripts.crash_test.comparing import differences
 from scripts.crash_test.victims import make_recipe, start
 
@@ -45,7 +43,7 @@ def main() -> int:
     options = parser.parse_args()
     quieten_libraries()
     with tempfile.TemporaryDirectory() as folder:
-        found = crash(Path(folder), options.kills, options.seed)
+        found = crash(Path(folder), options.kills, options.seed, tell=print)
     for line in found.lines():
         print(line)
     return 0 if found.identical == found.runs else 1
@@ -74,17 +72,21 @@ class Tally:
         ]
 
 
-def crash(folder: Path, kills: int, seed: int) -> Tally:
-    """Kill runs below a folder until there have been so many kills."""
+def crash(
+    folder: Path, kills: int, seed: int, tell: Callable[[str], None] = lambda text: None
+) -> Tally:
+    """Kill runs below a folder until there have been so many kills.
+
+    Args:
+        tell: is told of every run.
+    """
     recipe, draw, tally = make_recipe(STEPS), random.Random(seed), Tally()
     _finish(start(recipe, folder / "warm-up"))  # the server has to start as well
     began = time.monotonic()
     _finish(start(recipe, folder / "undisturbed"))
     length = time.monotonic() - began
-    for number in track(range(kills), "killing", console=make_console()):
-        if tally.kills >= kills:  # some runs were killed more than once
-            continue
-        root = folder / f"run-{number}"
+    while tally.kills < kills:
+        root = folder / f"run-{tally.runs}"
         _kill(recipe, root, draw, length, tally)
         while tally.kills < kills and draw.random() < _AGAIN:
             _kill(recipe, root, draw, length, tally)
@@ -93,7 +95,9 @@ def crash(folder: Path, kills: int, seed: int) -> Tally:
         wrong = differences(root / recipe.name, folder / "undisturbed" / recipe.name)
         tally.identical += not wrong
         if wrong:
-            tally.wrong.append(f"run {number}: {', '.join(wrong)}")
+            tally.wrong.append(f"run {tally.runs}: {', '.join(wrong)}")
+        outcome = "differs" if wrong else "identical"
+        tell(f"run {tally.runs}: {outcome}, {tally.kills}/{kills} kills so far")
         shutil.rmtree(root)
     return tally
 
