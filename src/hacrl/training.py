@@ -19,6 +19,7 @@ from hacrl.loop import co_train
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
 from hacrl.records import Prompt
 from hacrl.runs.folder import RunFolder, State
+from hacrl.runs.lock import only_process
 from hacrl.runs.recorder import Recorder
 from hacrl.runs.resuming import check_data, find_checkpoint
 from hacrl.runs.saver import Saver
@@ -79,11 +80,23 @@ def train(
         Interrupted: Ctrl-C or SIGTERM, after the phase in progress; the agents as they are have
             been saved, and can go on from there.
     """
-    observer = observer or Silent()
-    path = root / recipe.name
+    with only_process(root, recipe.name):
+        return _train(recipe, root, observer or Silent(), overwrite, resume, accept_changes)
+
+
+def _train(
+    recipe: Recipe,
+    root: Path,
+    observer: Observer,
+    overwrite: bool,
+    resume: bool,
+    accept_changes: bool,
+) -> RunFolder:
     found = None
     if resume:
-        found = find_checkpoint(path, recipe, accept_changes=accept_changes, note=observer.note)
+        found = find_checkpoint(
+            root / recipe.name, recipe, accept_changes=accept_changes, note=observer.note
+        )
     else:
         RunFolder.check_free(root, recipe, overwrite=overwrite)
     if recipe.threads is not None:

@@ -1,0 +1,40 @@
+"""One process at a time in a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from hacrl.errors import UserError
+
+__all__ = ["only_process"]
+
+
+@contextmanager
+def only_process(root: Path, name: str) -> Iterator[None]:
+    """Hold a run folder for as long as the block lasts.
+
+    The lock is a file beside the folder, since the folder itself may be replaced. The system lets
+    go of it when the process dies, however that happens.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    made = not root.exists()
+    root.mkdir(parents=True, exist_ok=True)
+    file = root / f".{name}.lock"
+    try:
+        with FileLock(file).acquire(timeout=0):
+            yield
+    except Timeout as error:
+        raise UserError(
+            f"run folder {root / name} is in use by another process; wait for it, stop it, or "
+            "choose another with name=…"
+        ) from error
+    finally:
+        if made and [*root.iterdir()] == [file]:  # nothing came of the run
+            file.unlink()
+            root.rmdir()
