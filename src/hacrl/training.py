@@ -57,7 +57,7 @@ class Silent:
 
 def train(
     recipe: Recipe,
-    root: Path,
+    root: Path | str,
     observer: Observer | None = None,
     *,
     overwrite: bool = False,
@@ -80,6 +80,7 @@ def train(
         Interrupted: Ctrl-C or SIGTERM, after the phase in progress; the agents as they are have
             been saved, and can go on from there.
     """
+    root = Path(root)
     with only_process(root, recipe.name):
         return _train(recipe, root, observer or Silent(), overwrite, resume, accept_changes)
 

@@ -21,13 +21,14 @@ __all__ = ["load_recipe", "recipe_from_dict", "recipe_to_yaml"]
 _MISSING = object()
 
 
-def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe file and apply `dotted.key=value` overrides (values are YAML).
 
     Raises:
         UserError: missing file, malformed YAML, duplicate, unknown or invalid key, an override
             given twice, or an override of `method` that the file's own values would undo.
     """
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
