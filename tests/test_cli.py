@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from hacrl.cli import app
 from hacrl.config import bundled, load_recipe
 from hacrl.errors import UserError
-from hacrl.training import Observer
+from hacrl.observer import Observer
 
 Make = Callable[..., dict[str, Any]]
 Write = Callable[..., str]

@@ -15,11 +15,12 @@ import torch
 from hacrl import loop
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.errors import UserError
+from hacrl.observer import Silent
 from hacrl.records import Pool
 from hacrl.runs.checkpoints import checkpoints
 from hacrl.runs.folder import RunFolder
 from hacrl.runs.sealing import damage
-from hacrl.training import Silent, train
+from hacrl.training import train
 from scripts.crash_test.comparing import content
 
 MakeRecipe = Callable[..., dict[str, Any]]

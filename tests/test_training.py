@@ -15,9 +15,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from hacrl.config import Recipe, load_recipe, recipe_from_dict
 from hacrl.errors import UserError
+from hacrl.observer import Silent
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.runs.folder import RunFolder
-from hacrl.training import Silent, train
+from hacrl.training import train
 from hacrl.verify import Exact, VerifierPool
 
 MakeRecipe = Callable[..., dict[str, Any]]

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hacrl.config import Recipe, load_recipe, recipe_from_dict, recipe_to_yaml
     from hacrl.errors import UserError
+    from hacrl.observer import Observer, Silent
     from hacrl.phases import Interrupted
     from hacrl.records import Outcome, Prompt, Verdict
     from hacrl.runs.folder import RunFolder
     from hacrl.terminal import quieten_libraries
-    from hacrl.training import Observer, Silent, train
+    from hacrl.training import train
 
 __all__ = [
     "Interrupted",
@@ -47,11 +48,12 @@ __version__ = version("hacrl")
 _HOMES = {
     "hacrl.config": ("Recipe", "load_recipe", "recipe_from_dict", "recipe_to_yaml"),
     "hacrl.errors": ("UserError",),
+    "hacrl.observer": ("Observer", "Silent"),
     "hacrl.phases": ("Interrupted",),
     "hacrl.records": ("Outcome", "Prompt", "Verdict"),
     "hacrl.runs.folder": ("RunFolder",),
     "hacrl.terminal": ("quieten_libraries",),
-    "hacrl.training": ("Observer", "Silent", "train"),
+    "hacrl.training": ("train",),
 }
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from hacrl.terminal import is_live, say
 
 if TYPE_CHECKING:
-    from hacrl.training import Observer
+    from hacrl.observer import Observer
 
 __all__ = ["duration", "watch"]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 
@@ -16,6 +15,7 @@ from hacrl.errors import UserError
 from hacrl.evaluation.held_out import HeldOut, held_out_jobs
 from hacrl.fleet import Fleet, LocalFleet
 from hacrl.loop import co_train
+from hacrl.observer import Observer, Silent
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
 from hacrl.records import Prompt
 from hacrl.runs.folder import RunFolder, State
@@ -29,30 +29,7 @@ from hacrl.tasks.fingerprint import fingerprint
 from hacrl.tasks.fitting import fitting, prompt_limit
 from hacrl.verify import make_pool
 
-__all__ = ["Observer", "Silent", "fitting_prompts", "train"]
-
-
-class Observer(Protocol):
-    """Is told how a run goes; see `hacrl.progress` for what people see."""
-
-    def note(self, text: str) -> None:
-        """One line worth reading."""
-
-    def phase(self, name: str, step: int) -> None:
-        """A phase of a step begins."""
-
-    def step(self, metrics: Sequence[Mapping[str, Any]], seconds_left: float) -> None:
-        """A step is complete; metrics per agent as in `metrics.jsonl`."""
-
-
-class Silent:
-    """An observer that says nothing."""
-
-    def note(self, text: str) -> None: ...
-
-    def phase(self, name: str, step: int) -> None: ...
-
-    def step(self, metrics: Sequence[Mapping[str, Any]], seconds_left: float) -> None: ...
+__all__ = ["fitting_prompts", "train"]
 
 
 def train(

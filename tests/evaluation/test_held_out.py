@@ -21,10 +21,11 @@ from hacrl.evaluation.compare import compare
 from hacrl.evaluation.held_out import answer_all, held_out_jobs
 from hacrl.evaluation.store import stored_evaluations
 from hacrl.fleet import LocalFleet
+from hacrl.observer import Silent
 from hacrl.records import Decoding
 from hacrl.runs.folder import RunFolder
 from hacrl.tasks import load_prompts
-from hacrl.training import Silent, train
+from hacrl.training import train
 from hacrl.verify import VerifierPool, make_verifiers
 
 Make = Callable[..., dict[str, Any]]

@@ -5,28 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hacrl.config import Recipe
 from hacrl.config.checkpoints import REWARD
 from hacrl.errors import UserError
 from hacrl.loop import StepResult
+from hacrl.observer import Observer
 from hacrl.runs.advice import Advisor
 from hacrl.runs.folder import RunFolder
 from hacrl.runs.metrics import step_metrics
 from hacrl.runs.writing import explain_disk
 
-__all__ = ["Audience", "Recorder"]
-
-
-class Audience(Protocol):
-    """Is told of every step."""
-
-    def note(self, text: str) -> None:
-        """One line worth reading."""
-
-    def step(self, metrics: Sequence[Mapping[str, Any]], seconds_left: float) -> None:
-        """A step is complete; metrics per agent as in `metrics.jsonl`."""
+__all__ = ["Recorder"]
 
 
 class Recorder:
@@ -40,10 +31,10 @@ class Recorder:
             not measured at this step.
     """
 
-    def __init__(self, recipe: Recipe, run: RunFolder, audience: Audience, start: int) -> None:
+    def __init__(self, recipe: Recipe, run: RunFolder, observer: Observer, start: int) -> None:
         self._recipe = recipe
         self._run = run
-        self._audience = audience
+        self._observer = observer
         self._start = start
         self._started = time.perf_counter()
         self._advisor = Advisor()
@@ -68,9 +59,9 @@ class Recorder:
             self.score = _mean(row["reward"] for row in metrics)
         done = result.pool.step + 1
         per_step = (time.perf_counter() - self._started) / (done - self._start)
-        self._audience.step(metrics, per_step * (self._recipe.steps - done))
+        self._observer.step(metrics, per_step * (self._recipe.steps - done))
         for text in self._advisor.advise(metrics):
-            self._audience.note(text)
+            self._observer.note(text)
         self._refuse_endless_skipping(metrics, faults)
 
     def evaluation(self, lines: Sequence[Mapping[str, Any]]) -> None:
