@@ -29,10 +29,7 @@ real: $(READY)
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
 
-lm-eval-crash-test: $(READY)
-	$(BIN)/python -m scripts.crash_test --kills 50
-
-check: $(READY)
+lm-eval-check: $(READY)
 	$(BIN)/python -m scripts.lm_eval_check.environment .venv-lm-eval
 	.venv-lm-eval/bin/python -m scripts.lm_eval_check
 
