@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow crash-test real bench-verify lm-eval-check check format clean
+.PHONY: demo test test-slow crash-test real bench-verify lm-eval-check check docs format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -32,6 +32,9 @@ bench-verify: $(READY)
 lm-eval-check: $(READY)
 	$(BIN)/python -m scripts.lm_eval_check.environment .venv-lm-eval
 	.venv-lm-eval/bin/python -m scripts.lm_eval_check
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
