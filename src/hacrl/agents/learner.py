@@ -147,6 +147,25 @@ class Learner:
                 new[i] = dataclasses.replace(lessons[i], recomputed=values)
         return new
 
+    def gradient(self, lessons: Sequence[Lesson], batch: Sequence[int]) -> list[Tensor]:
+        """The gradient of the mean objective of some rows, as at the first update of a step.
+
+        One tensor per trained parameter. Without the KL term; changes nothing that training uses.
+        """
+        total = [torch.zeros_like(parameter) for parameter in self._parameters]
+        active = [i for i in batch if lessons[i].advantage != 0]
+        lengths = {i: lessons[i].length for i in active}
+        self._policy.model.train(self._update.gradient_checkpointing)
+        for part in micro_batches(active, lengths, self._update.micro_batch_tokens):
+            with self._autocast():
+                _, terms = self._objective([lessons[i] for i in part], update=0)
+            value = terms.value_R.sum() / len(batch)
+            parts = torch.autograd.grad(value, self._parameters, materialize_grads=True)
+            for whole, more in zip(total, parts, strict=True):
+                whole += more
+        self._policy.model.eval()
+        return total
+
     def _active(self, lesson: Lesson) -> bool:
         """Whether a lesson can have a gradient at all."""
         wanted = lesson.advantage != 0 or (lesson.own and self._reference is not None)

@@ -153,6 +153,9 @@ class Update(Strict):
     """Where log π_old of own responses comes from: the sampler, or one more forward pass of the
     learner before its first update. `auto` recomputes unless the sampler's are exact, which they
     are in float32 without autocast."""
+    alignment_every: PositiveInt | None = None
+    """Steps between two measurements of the gradients' alignment (Theorem 4.3); None: never. One
+    costs about as much as the updates on 1/M of the rows, and has no influence on training."""
     gradient_checkpointing: bool = False
     autocast: Literal["off", "bfloat16"] = "off"
 
