@@ -20,6 +20,7 @@ from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
 from hacrl.records import Prompt
 from hacrl.runs.advice import Advisor
 from hacrl.runs.folder import RunFolder
+from hacrl.runs.loggers import Loggers, check_loggers
 from hacrl.runs.metrics import step_metrics
 from hacrl.tasks import PromptStream, load_prompts
 from hacrl.tasks.fitting import fitting, prompt_limit
@@ -65,6 +66,7 @@ def train(
     """
     observer = observer or Silent()
     RunFolder.check_free(root, recipe, overwrite=overwrite)
+    check_loggers(recipe.loggers)
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     prompts = load_prompts(recipe.tasks)
@@ -82,7 +84,10 @@ def train(
         with held_out, finish_phase_on_interrupt() as stop:
             try:
                 phases = Phases(observer.phase, stop)
-                _run(recipe, fleet, fitting, verifiers, run, observer, phases, held_out)
+                with Loggers(recipe, run.path, observer.note) as loggers:
+                    _run(
+                        recipe, fleet, fitting, verifiers, run, observer, phases, held_out, loggers
+                    )
             except (Interrupted, UserError) as error:
                 stopped = error  # the agents as they are by now are worth keeping
         run.add_agents(fleet.save)
@@ -105,6 +110,7 @@ def _run(
     observer: Observer,
     phases: Phases,
     held_out: HeldOut,
+    loggers: Loggers,
 ) -> None:
     advisor = Advisor()
     started = time.perf_counter()
@@ -114,6 +120,7 @@ def _run(
         run.add_lessons(result.pool.step, (le for r in result.reports for le in r.lessons))
         metrics = step_metrics(result, tuple(recipe.tasks))
         run.add_metrics(metrics)
+        loggers.step(metrics)
         done = result.pool.step + 1
         per_step = (time.perf_counter() - started) / done
         observer.step(metrics, per_step * (recipe.steps - done))
@@ -140,7 +147,7 @@ def _run(
             group_size=recipe.group_size,
             phases=phases,
             record=record,
-            evaluate=lambda completed: held_out.after(completed, run.path),
+            evaluate=lambda completed: loggers.evaluations(held_out.after(completed, run.path)),
         )
 
 

@@ -139,7 +139,9 @@ def test_a_run_is_the_same_bit_for_bit_with_it(
         for folder in folders
     )
     names = {"alignment", "alignment_of_peers", "seconds"}
-    assert [[*row] for row in off] == [[k for k in row if k not in names - {"seconds"}] for row in on]
+    assert [[*row] for row in off] == [
+        [k for k in row if k not in names - {"seconds"}] for row in on
+    ]
     for a, b in zip(off, on, strict=True):
         assert ("alignment" in b) == (b["step"] % 2 == 0)
         assert {k: v for k, v in a.items() if k not in names} == {

@@ -71,4 +71,3 @@ def _inner(left: Gradient, right: Gradient) -> float:
         float(torch.dot(a.flatten().float(), b.flatten().float()))
         for a, b in zip(left, right, strict=True)
     )
-

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from hacrl.config.evaluation import Evaluation
+from hacrl.config.loggers import LoggerSpec
 from hacrl.config.strict import Name, Strict
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import SumVerifier, VerifierSpec
@@ -200,6 +201,8 @@ class Recipe(Strict):
     optimizer: Optimizer = Optimizer()
     evaluation: Evaluation | None = None
     """On held-out problems, in the course of training; None does without."""
+    loggers: list[LoggerSpec] = Field(default_factory=list)
+    """Where metrics go besides the run folder: `tensorboard`, `wandb`, `trackio`."""
 
     @property
     def group_size(self) -> int:

@@ -119,20 +119,22 @@ class HeldOut:
     ) -> None:
         self._verifiers.close()
 
-    def after(self, completed: int, folder: Path) -> None:
+    def after(self, completed: int, folder: Path) -> list[Mapping[str, Any]]:
         """Evaluate, if it is time after so many completed steps.
 
         Args:
             folder: of the run.
+
+        Returns:
+            The lines that were added to `evaluations.jsonl`.
         """
         rule = self._recipe.evaluation
         if rule is None or not _due(rule, completed, self._recipe.steps):
-            return
+            return []
         self._phase("evaluate", max(completed - 1, 0))
-        for job in self._jobs:
-            self._evaluate(job, completed, folder)
+        return [line for job in self._jobs for line in self._evaluate(job, completed, folder)]
 
-    def _evaluate(self, job: Job, completed: int, folder: Path) -> None:
+    def _evaluate(self, job: Job, completed: int, folder: Path) -> list[Mapping[str, Any]]:
         started = time.perf_counter()
         settings = job.settings
         answers = answer_all(
@@ -157,6 +159,7 @@ class HeldOut:
             open_store(root, target, f"{folder.name} step {completed}", job).add(own)
         append_lines(folder / "evaluations.jsonl", lines)
         self._note(_sentence(completed, job.name, lines, seconds))
+        return lines
 
     def _short_enough(self, job: Job) -> Job:
         limits = {
