@@ -191,9 +191,10 @@ class _Trackio:
             config=recipe.model_dump(mode="json"),
             embed=False,
         )
+        self._finish = trackio.finish
 
     def log(self, values: Mapping[str, float], step: int) -> None:
         self._run.log(dict(values), step=step)
 
     def finish(self) -> None:
-        self._run.finish()
+        self._finish()  # the run's own method would leave it to be finished again at exit
