@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from hacrl import cli_evaluation
+from hacrl import cli_evaluation, cli_runs
 from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, describe, find_recipe
 from hacrl.errors import UserError
@@ -90,6 +90,8 @@ def _options(
       hacrl verify my.yaml              what its reward makes of its own golds
       hacrl train my.yaml steps=30      train
       hacrl eval runs/my --bench gsm8k  how good the agents are
+      hacrl runs                        what there is, and how far it is
+      hacrl report runs/my              the run's story as a page
     """
 
 
@@ -132,8 +134,10 @@ def train(
             training.train(settings, runs, observer, overwrite=overwrite)
     except Interrupted as error:
         say(console, f"interrupted; the agents as they are have been saved in {folder / 'agents'}")
+        cli_runs.report_if_possible([folder], folder, console)
         raise typer.Exit(INTERRUPTED) from error
     say(console, f"finished: {folder}, trained agents in {folder / 'agents'}")
+    cli_runs.report_if_possible([folder], folder, console)
 
 
 @app.command()
@@ -257,11 +261,15 @@ def demo(
     quieten_libraries()
     from hacrl.demo.run import run_demo
 
-    run_demo(runs, seed, make_console())
+    console = make_console()
+    folders = run_demo(runs, seed, console)
+    cli_runs.report_if_possible(folders, runs / "demo", console)
 
 
 app.command("eval")(cli_evaluation.evaluate)
 app.command()(cli_evaluation.compare)
+app.command("runs")(cli_runs.list_all)
+app.command()(cli_runs.report)
 
 
 def main() -> None:

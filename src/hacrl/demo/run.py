@@ -19,8 +19,11 @@ from hacrl.evaluation.estimators import normal
 from hacrl.evaluation.held_out import answer_all
 from hacrl.fleet import LocalFleet
 from hacrl.paths import BUNDLED, resolve
-from hacrl.runs.figures import learning_curves
+from hacrl.report.learning import learning
+from hacrl.report.reading import read_runs
+from hacrl.report.series import Group
 from hacrl.tasks import load_task
+from hacrl.terminal import say
 from hacrl.training import train
 from hacrl.verify import make_pool
 
@@ -35,11 +38,16 @@ Accuracies = Mapping[str, Sequence[float]]
 """By agent: the share of right answers to each held-out problem."""
 
 
-def run_demo(root: Path, seed: int, console: Console, *, overrides: Sequence[str] = ()) -> None:
+def run_demo(
+    root: Path, seed: int, console: Console, *, overrides: Sequence[str] = ()
+) -> list[Path]:
     """Train both ways, compare on held-out problems, print a table and draw the curves.
 
     Both runs start from the same weights and sample the same number of rollouts per agent. They
     run side by side, one thread each. Everything ends up below `root/demo`.
+
+    Returns:
+        The folders of both runs.
     """
     folder = root / "demo"
     recipes = {
@@ -69,20 +77,17 @@ def run_demo(root: Path, seed: int, console: Console, *, overrides: Sequence[str
         before = start.result()
     console.print(_table(before, results))
     curves = folder / "curves.png"
-    learning_curves(
-        {method.upper(): folder / method / "metrics.jsonl" for method in METHODS},
-        list(recipe.agents),
-        curves,
-    )
+    folders = [folder / method for method in METHODS]
+    groups = [Group(run.label.upper(), (run,)) for run in read_runs(folders)]
+    if chart := learning(groups):
+        chart.save(curves)
     (folder / "results.json").write_text(
         json.dumps({"seed": seed, "before": before, **results}), encoding="utf-8"
     )
-    console.print(f"Learning curves: {curves}")
-    for method in METHODS:
-        console.print(
-            f"{method.upper()}: {folder / method} "
-            "(recipe.yaml, metrics.jsonl, rollouts/, lessons/, agents/)"
-        )
+    say(console, f"Learning curves: {curves}")
+    for path in folders:
+        say(console, f"{path.name.upper()}: {path} (metrics, rollouts, lessons, trained agents)")
+    return folders
 
 
 def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:

@@ -191,7 +191,7 @@ class _Trackio:
             config=recipe.model_dump(mode="json"),
             embed=False,
         )
-        self._finish = trackio.finish
+        self._finish: Callable[[], object] = trackio.finish
 
     def log(self, values: Mapping[str, float], step: int) -> None:
         self._run.log(dict(values), step=step)

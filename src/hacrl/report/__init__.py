@@ -1,0 +1,1 @@
+"""What people look at: one page about one or several runs."""
