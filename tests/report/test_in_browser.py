@@ -65,23 +65,26 @@ def test_rollouts_are_shown_and_what_models_write_is_text(chromium: str, page: P
     assert len(cards) == 2 * 4
     assert "&lt;/script&gt;&lt;script&gt;document.title" in cards[0]
     assert "<img" not in dom
-    assert re.search(r'<td class="taught">taught</td>', dom)
-
-
-def test_without_scripts_only_the_browser_is_missing(chromium: str, page: Path) -> None:
-    dom, console = browse(chromium, page, "--dump-dom", "--blink-settings=scriptEnabled=false")
-    assert console == ""
-    assert 'class="answer' not in dom
-    assert "Browsing rollouts needs scripts" in dom
-    assert dom.count("<svg") > 10
+    fates = r">(taught|left out: |nothing to learn, the advantage is 0|no gradient, )"
+    assert all(len(re.findall(fates, card)) == 2 for card in cards), "one for each learner"
 
 
 @pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scripts", [True, False])
 def test_nothing_reaches_beyond_the_right_edge(
-    chromium: str, page: Path, tmp_path: Path, width: int
+    chromium: str, page: Path, tmp_path: Path, width: int, scripts: bool
 ) -> None:
     picture = tmp_path / "page.png"
-    browse(chromium, page, f"--window-size={width},9000", f"--screenshot={picture}")
+    if not scripts:
+        frame = page.with_name("frame.html")
+        style = "border: 0; width: 100%; height: 9000px"
+        frame.write_text(
+            f'<body style="margin: 0"><iframe sandbox src="{page.name}" style="{style}"></iframe>'
+        )
+        page = frame
+    size = f"--window-size={width},9000"
+    _, console = browse(chromium, page, size, f"--screenshot={picture}")
+    assert console == ""
     with Image.open(picture) as image:
         pixels = np.asarray(image.convert("L"))
     assert pixels.shape == (9000, width)
