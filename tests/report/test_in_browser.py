@@ -77,17 +77,17 @@ def test_nothing_reaches_beyond_the_right_edge(
     picture = tmp_path / "page.png"
     if not scripts:
         frame = page.with_name("frame.html")
-        style = "border: 0; width: 100%; height: 9000px"
+        style = "border: 0; width: 100%; height: 20000px"
         frame.write_text(
             f'<body style="margin: 0"><iframe sandbox src="{page.name}" style="{style}"></iframe>'
         )
         page = frame
-    size = f"--window-size={width},9000"
+    size = f"--window-size={width},20000"
     _, console = browse(chromium, page, size, f"--screenshot={picture}")
     assert console == "" if scripts else "Blocked script execution" in console
     with Image.open(picture) as image:
         pixels = np.asarray(image.convert("L"))
-    assert pixels.shape == (9000, width)
+    assert pixels.shape == (20000, width)
     assert pixels.std() > 10, "there is something to see"
     assert (pixels[:, -6:] == pixels[0, -1]).all()
 
