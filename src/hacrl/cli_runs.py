@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from hacrl.errors import UserError
+from hacrl.report import BROWSE, PAGE
 from hacrl.terminal import make_console, say
 
 __all__ = ["list_all", "report", "report_if_possible"]
@@ -48,7 +49,7 @@ def report(
     ] = None,
     browse: Annotated[
         int, typer.Option(min=0, metavar="N", help="Prompts of each run to browse.")
-    ] = 24,
+    ] = BROWSE,
 ) -> None:
     """Tell the story of one run, or compare several, in one HTML file.
 
@@ -69,7 +70,7 @@ def report(
 
 def report_if_possible(runs: Sequence[Path], folder: Path, console: Console) -> None:
     """Write `report.html` into a folder, or say why not: a run is no worse without one."""
-    from hacrl.report.command import PAGE, write_report
+    from hacrl.report.command import write_report
 
     try:
         _, page = write_report(runs, out=folder / PAGE)

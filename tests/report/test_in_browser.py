@@ -88,7 +88,7 @@ def test_nothing_reaches_beyond_the_right_edge(
     with Image.open(picture) as image:
         pixels = np.asarray(image.convert("L"))
     assert pixels.shape == (20000, width)
-    assert pixels.std() > 10, "there is something to see"
+    assert pixels[:3000].std() > 10, "there is something to see"
     assert (pixels[:, -6:] == pixels[0, -1]).all()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import html
 import json
@@ -18,6 +19,7 @@ import pytest
 
 from hacrl.report.page import make_report, render
 from hacrl.report.reading import read_runs
+from hacrl.report.teaching import flows, matrices
 from tests.report.conftest import CopyRun, MakeRun, change_metrics
 
 ALL = [
@@ -225,3 +227,25 @@ def test_one_way_teaching_and_three_agents(make_run: MakeRun, tiny_recipe: Any) 
     assert "matrix" in charts_in(text)
     assert "kim ← may" in text
     assert "lee ← kim" not in text
+
+
+def test_many_agents_get_colours_with_a_scale_instead_of_numbers(copy_run: CopyRun) -> None:
+    run = read_runs([copy_run()])[0]
+    names = [f"agent-number-{i}" for i in range(9)]
+    source = run.rows[0]["sources"]["lee"]
+    rows = tuple(
+        run.rows[0]
+        | {
+            "agent": name,
+            "omega": {other: 1.1 for other in names if other != name},
+            "sources": {other: source for other in names if other != name},
+        }
+        for name in names
+    )
+    chart = matrices(dataclasses.replace(run, agents=tuple(names), rows=rows))
+    assert chart is not None
+    (omega, *_) = chart.svgs()
+    assert "agent-nu…" in omega[1]
+    assert omega[1].count("QuadMesh_") == 2, "the matrix and the scale"
+    assert "<image" not in omega[1]
+    assert flows(dataclasses.replace(run, agents=tuple(names), rows=rows)) is None

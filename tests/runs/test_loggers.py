@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from hacrl.check import check
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.runs import loggers
@@ -137,8 +139,9 @@ def test_a_missing_package_is_refused_before_the_run(
 
     monkeypatch.setattr(loggers, "version", missing)
     recipe = recipe_from_dict(tiny_recipe(loggers=["trackio"]))
-    with pytest.raises(UserError, match=r'pip install "hacrl\[trackio\]"'):
-        train(recipe, tmp_path)
+    for refuse in (lambda: train(recipe, tmp_path), lambda: check(recipe, Console())):
+        with pytest.raises(UserError, match=r'pip install "hacrl\[trackio\]"'):
+            refuse()
     assert not list(tmp_path.iterdir())
     check_loggers([])
 

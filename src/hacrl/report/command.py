@@ -8,16 +8,13 @@ from pathlib import Path
 from rich.console import Console
 
 from hacrl.errors import UserError
+from hacrl.report import BROWSE, PAGE
 from hacrl.report.page import Report, make_report, render
 from hacrl.report.reading import read_runs
 from hacrl.runs.writing import write_text
 from hacrl.terminal import say
 
-__all__ = ["BROWSE", "PAGE", "run_report", "write_figures", "write_report"]
-
-PAGE = "report.html"
-BROWSE = 24
-"""Prompts of each run that can be browsed, unless told otherwise."""
+__all__ = ["run_report", "write_figures", "write_report"]
 
 
 def run_report(

@@ -102,7 +102,10 @@ def _accuracy(figure: FigureBase, groups: Sequence[Group], agent: str, task: str
         if len(found) == 1:
             (rows,) = found
             x, y = (np.array([row[key] for row in rows], dtype=float) for key in ("step", "value"))
-            ends = np.array([[row["low"], row["high"]] for row in rows], dtype=float).T
+            ends = np.array(
+                [[row.get(end, row["value"]) for row in rows] for end in ("low", "high")],
+                dtype=float,
+            )
             errors = np.abs(ends - y)
         else:
             made = band([_accuracy_curve(rows) for rows in found])

@@ -184,6 +184,9 @@ def _matrix(figure: FigureBase, run: RunData, kind: str, value: _OfPair) -> None
                 axis.text(j + 0.5, k + 0.5, text, color=_ink(image, cell), **middle)
             elif k != j:
                 axis.text(j + 0.5, k + 0.5, "–", color="#666666", **middle)
+    if len(run.agents) > _MANY and spans:
+        scale = figure.colorbar(image, ax=list(axes), shrink=0.6)
+        scale.solids.set_rasterized(False)  # the page allows no embedded images
 
 
 def _ink(image: Any, cell: float) -> str:

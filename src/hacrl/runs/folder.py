@@ -8,6 +8,7 @@ lessons/                what each learner made of each rollout, likewise
 evaluations.jsonl       one object per evaluation, agent and held-out task, if there are any
 evaluations/step-N/     every answer to held-out problems after N steps
 agents/<name>/          after training: an ordinary Hugging Face model folder
+report.html             what people look at
 """
 
 from __future__ import annotations
