@@ -73,7 +73,7 @@ def charts_in(text: str) -> list[str]:
 
 def test_every_figure_is_there_and_ids_are_unique(copy_run: CopyRun) -> None:
     text = page_of(copy_run())
-    assert charts_in(text) == [*ALL, "recipe"]
+    assert charts_in(text) == ALL
     page = Page(text)
     ids = list(page.attributes("id"))
     assert len(ids) == len(set(ids))
@@ -81,6 +81,7 @@ def test_every_figure_is_there_and_ids_are_unique(copy_run: CopyRun) -> None:
         assert "".join(reference) in ids
     figures = [attrs for tag, attrs in page.tags if tag == "figure"]
     assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in figures)
+    assert text.count("<dt>method</dt><dd>hacpo</dd>") == 1
     assert len(figures) == len([tag for tag, _ in page.tags if tag == "svg"])
 
 
@@ -134,7 +135,7 @@ def test_several_runs_are_compared_and_seeds_grouped(copy_run: CopyRun) -> None:
     text = page_of(*folders, copy_run("b", steps=9))
     assert "a (2 seeds) · b" in text
     assert "This run stands for all of a (2 seeds)" in text
-    assert charts_in(text) == [*ALL, "recipe", *ALL[3:], "recipe"]
+    assert charts_in(text) == [*ALL, *ALL[3:]]
     assert "4/9" in text
     svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert "a (2 seeds)" in svgs[0]
@@ -193,9 +194,9 @@ def test_runs_that_have_hardly_begun(copy_run: CopyRun, steps: int) -> None:
     Page(text)
     assert "running" in text
     if steps:
-        assert charts_in(text) == [name for name in ALL if name != "held-out"] + ["recipe"]
+        assert charts_in(text) == [name for name in ALL if name != "held-out"]
     else:
-        assert charts_in(text) == ["recipe"]
+        assert charts_in(text) == []
         assert "No step has been completed yet." in text
 
 
@@ -212,7 +213,7 @@ def test_an_agent_alone_has_no_teachers(make_run: MakeRun, tiny_recipe: Any) -> 
         text = page_of(folder)
         Page(text)
         assert charts_in(text) == [
-            *("learning", "cost", "clipping", "bounds", "signal", "outcomes", "time", "recipe")
+            *("learning", "cost", "clipping", "bounds", "signal", "outcomes", "time")
         ]
 
 

@@ -98,8 +98,9 @@ def clipping(run: RunData) -> Chart | None:
     caption = (
         "Of the rows that were computed. Cross rows outside the interval teach nothing; own rows "
         "outside it lose their gradient on one side. Mostly below: the learner finds its peer's "
-        "answers improbable, so a larger δ lets more of them in. Own rows outside in numbers: the "
-        "own clip is narrow for the learning rate. Gaps: nothing was computed."
+        "answers improbable, so a larger δ lets more of them in. Above, of cross rows: it finds "
+        "them more probable than their author did already. Own rows outside in numbers: the own "
+        "clip is narrow for the learning rate. Gaps: nothing was computed."
     )
     return Chart("clipping", "Clipped or not", caption, panels) if panels else None
 
@@ -186,7 +187,8 @@ def _matrix(figure: FigureBase, run: RunData, kind: str, value: _OfPair) -> None
                 axis.text(j + 0.5, k + 0.5, "–", color="#666666", **middle)
     if len(run.agents) > _MANY and spans:
         scale = figure.colorbar(image, ax=list(axes), shrink=0.6)
-        scale.solids.set_rasterized(False)  # the page allows no embedded images
+        if scale.solids is not None:  # the page allows no embedded images
+            scale.solids.set_rasterized(False)
 
 
 def _ink(image: Any, cell: float) -> str:
