@@ -6,10 +6,9 @@ Bundled tiny models of two families learn to add with short workings: the reward
 result, less a little for every character. Prints a line a step and draws the learning curves.
 """
 
-from pathlib import Path
+import pandas
 
 import hacrl
-from hacrl.runs.figures import learning_curves
 
 RECIPE = {
     "name": "own-reward",
@@ -48,6 +47,7 @@ class Printer(hacrl.Silent):
 if __name__ == "__main__":
     hacrl.quieten_libraries()
     run = hacrl.train(hacrl.recipe_from_dict(RECIPE), "runs", Printer(), overwrite=True)
-    picture = Path("own-reward.png")
-    learning_curves({"own reward": run.metrics_path}, list(RECIPE["agents"]), picture)
-    print("trained models in", run.agents_path, "and curves in", picture)
+    metrics = pandas.read_json(run.metrics_path, lines=True)
+    axes = metrics.pivot(index="step", columns="agent", values="reward").plot(ylabel="reward")
+    axes.figure.savefig("own-reward.png")
+    print("trained models in", run.agents_path, "and curves in own-reward.png")

@@ -62,20 +62,21 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_what_needs_no_model_imports_no_torch(recipe_file: Write) -> None:
+def test_what_needs_no_model_imports_no_torch(recipe_file: Write, tmp_path: Path) -> None:
     wrong = recipe_file(stesp=3)
     script = f"""
 import sys
 from hacrl.cli import main
 for words in (["--help"], ["train", "--help"], ["eval", "--help"], ["verify", "--help"],
               ["compare", "--help"], ["recipes"], ["recipes", "x"],
+              ["report", "--help"], ["runs", "--help"], ["runs", {str(tmp_path)!r}],
               ["train", {wrong!r}], ["check", {wrong!r}], ["train", "none.yaml"]):
     sys.argv = ["hacrl", *words]
     try:
         main()
     except SystemExit:
         pass
-    loaded = {{"torch", "transformers", "numpy", "pyarrow"}} & set(sys.modules)
+    loaded = {{"torch", "transformers", "numpy", "pyarrow", "matplotlib"}} & set(sys.modules)
     assert not loaded, (words, loaded)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -84,7 +85,8 @@ for words in (["--help"], ["train", "--help"], ["eval", "--help"], ["verify", "-
 
 
 @pytest.mark.parametrize(
-    "command", ["", "train", "check", "recipes", "demo", "verify", "eval", "compare"]
+    "command",
+    ["", "train", "check", "recipes", "demo", "verify", "eval", "compare", "runs", "report"],
 )
 def test_help_shows_examples(command: str) -> None:
     result = hacrl(*command.split(), "--help")
@@ -144,10 +146,31 @@ def test_training_leaves_a_run_folder_and_plain_lines(recipe_file: Write, tmp_pa
     assert result.stderr == ""
     assert json.loads((runs / "tiny" / "state.json").read_text())["state"] == "finished"
     assert load_recipe(runs / "tiny" / "recipe.yaml").steps == 2
+    assert result.stdout.endswith(f"report: {runs / 'tiny' / 'report.html'}\n")
+    assert "</html>" in (runs / "tiny" / "report.html").read_text()
+    assert re.search(r"^tiny +hacpo +finished +2/2 +kim 0", hacrl("runs", runs).stdout, re.M)
 
     assert "--overwrite to replace" in refused("train", recipe_file(), "--runs", runs)
     assert hacrl("train", recipe_file(), "steps=1", "--runs", runs, "--overwrite").exit_code == 0
     assert load_recipe(runs / "tiny" / "recipe.yaml").steps == 1
+
+
+def test_a_report_that_fails_leaves_the_run_finished(
+    recipe_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise UserError("no space")
+
+    monkeypatch.setattr("hacrl.report.command.write_report", full)
+    result = hacrl("train", recipe_file(), "steps=1", "--runs", tmp_path / "runs")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("note: no report: no space\n")
+
+
+def test_reports_and_lists_of_what_is_no_run_are_refused(tmp_path: Path) -> None:
+    assert "is not a run folder" in refused("report", tmp_path)
+    assert "there is no such folder" in refused("report", tmp_path / "none")
+    assert "holds no runs" in refused("runs", tmp_path)
 
 
 def test_check_prints_plain_text(recipe_file: Write) -> None:
@@ -253,6 +276,7 @@ def test_an_interrupt_ends_after_the_phase_and_saves_the_agents(
     assert f"continuing after step {done}" in resumed.stdout
     assert "changed since" in resumed.stdout
     assert "steps was 100000" in resumed.stdout
+    assert "interrupted" in (run / "report.html").read_text()
     for name in ("kim", "lee"):
         folder = run / "agents" / name
         AutoModelForCausalLM.from_pretrained(folder)

@@ -62,25 +62,34 @@ def live(metrics: list[dict[str, Any]], width: int = 80, **options: Any) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def test_a_step_is_one_line() -> None:
-    line = (
-        "step 3/60 | kim 0.52 cap 0.50 | lee 0.41 cap 0.39 | teaching kim<-lee 41% lee<-kim 33% | "
-        "4.2s | 3m10s left\n"
-    )
-    assert plain(PAIR) == line
+def test_a_step_is_one_line_that_fits_a_terminal() -> None:
+    head, line = plain(PAIR).splitlines()
+    assert head == "each step: agent, its reward, (<-peer: share of the peer's rows that taught it)"
+    assert line == "step 3/60 | kim 0.52 (<-lee 41%) | lee 0.41 (<-kim 33%) | 4.2s | 3m10s left"
+    assert max(len(head), len(line)) <= 80
+
+
+def test_lines_are_explained_once() -> None:
+    console = Console(file=io.StringIO(), width=40)
+    with watch(60, console) as observer:
+        observer.step(PAIR, 2.0)
+        observer.step(PAIR, 1.0)
+    assert len(console.file.getvalue().splitlines()) == 3  # type: ignore[attr-defined]
 
 
 def test_a_long_note_stays_one_line() -> None:
     assert plain(PAIR, "lee: [bold] " + "word " * 30).startswith("note: lee: [bold] word word")
-    assert len(plain(PAIR, "word " * 30).splitlines()) == 2
+    assert len(plain(PAIR, "word " * 30).splitlines()) == 3
 
 
 def test_what_is_unknown_is_a_gap() -> None:
-    assert "| kim - cap - |" in plain([row("kim", {}, reward=None, capability=None)])
+    assert "| kim - |" in plain([row("kim", {}, reward=None, capability=None)])
 
 
 def test_an_agent_alone_has_no_teachers() -> None:
-    assert "teaching" not in plain([row("kim", {})])
+    head, line = plain([row("kim", {})]).splitlines()
+    assert head == "each step: agent, its reward"
+    assert "<-" not in line
 
 
 @pytest.mark.parametrize(

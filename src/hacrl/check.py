@@ -26,6 +26,7 @@ from hacrl.errors import UserError
 from hacrl.evaluation.held_out import held_out_jobs
 from hacrl.evaluation.jobs import Job
 from hacrl.records import Prompt
+from hacrl.runs.loggers import check_loggers
 from hacrl.sizes import Parameters, count_parameters, memory
 from hacrl.tasks import load_prompts
 from hacrl.tasks.fitting import fitting, prompt_limit
@@ -69,6 +70,7 @@ def check(recipe: Recipe, console: Console) -> None:
     Raises:
         UserError: the run would fail.
     """
+    check_loggers(recipe.loggers)
     make_verifiers(recipe.tasks)
     prompts = load_prompts(recipe.tasks)
     jobs = held_out_jobs(recipe)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from hacrl import cli_evaluation, cli_export
+from hacrl import cli_evaluation, cli_export, cli_runs
 from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, describe, find_recipe
 from hacrl.errors import UserError
@@ -91,6 +91,8 @@ def _options(
       hacrl train my.yaml steps=30      train
       hacrl eval runs/my --bench gsm8k  how good the agents are
       hacrl export runs/my --to DIR     one agent as a model of its own
+      hacrl runs                        what there is, and how far it is
+      hacrl report runs/my              the run's story as a page
     """
 
 
@@ -161,8 +163,10 @@ def train(
             f"interrupted; the agents as they are have been saved in {folder / 'agents'}, "
             "and --resume goes on from here",
         )
+        cli_runs.report_if_possible([folder], folder, console)
         raise typer.Exit(INTERRUPTED) from error
     say(console, f"finished: {folder}, trained agents in {folder / 'agents'}")
+    cli_runs.report_if_possible([folder], folder, console)
 
 
 @app.command()
@@ -286,12 +290,16 @@ def demo(
     quieten_libraries()
     from hacrl.demo.run import run_demo
 
-    run_demo(runs, seed, make_console())
+    console = make_console()
+    folders = run_demo(runs, seed, console)
+    cli_runs.report_if_possible(folders, runs / "demo", console)
 
 
 app.command("eval")(cli_evaluation.evaluate)
 app.command()(cli_evaluation.compare)
 app.command()(cli_export.export)
+app.command("runs")(cli_runs.list_all)
+app.command()(cli_runs.report)
 
 
 def main() -> None:

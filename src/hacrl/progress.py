@@ -45,6 +45,7 @@ class _Lines:
         self._steps = steps
         self._console = console
         self._quiet_since = time.monotonic()
+        self._explained = False
 
     def note(self, text: str) -> None:
         _print_note(self._console, text)
@@ -55,15 +56,14 @@ class _Lines:
             say(self._console, f"step {step + 1}/{self._steps}: {name}")
 
     def step(self, metrics: Metrics, seconds_left: float) -> None:
-        agents = [
-            f"{row['agent']} {_number(row['reward'])} cap {_number(row['capability'])}"
-            for row in metrics
-        ]
-        taught = [f"{row['agent']}{lessons}" for row in metrics for lessons in _lessons(row)]
+        if not self._explained:
+            self._explained = True
+            taught = ", (<-peer: share of the peer's rows that taught it)"
+            shared = any(row["sources"] for row in metrics)
+            say(self._console, f"each step: agent, its reward{taught if shared else ''}")
         parts = [
             f"step {metrics[0]['step'] + 1}/{self._steps}",
-            *agents,
-            *([f"teaching {' '.join(taught)}"] if taught else []),
+            *(_agent(row) for row in metrics),
             *_on_policy(metrics),
             duration(_seconds(metrics)),
             f"{duration(seconds_left)} left",
@@ -133,6 +133,11 @@ def duration(seconds: float) -> str:
         return f"{whole // 60}m{whole % 60:02}s"
     minutes = round(seconds / 60)
     return f"{minutes // 60}h{minutes % 60:02}m"
+
+
+def _agent(row: Mapping[str, Any]) -> str:
+    taught = f" ({' '.join(lessons)})" if (lessons := _lessons(row)) else ""
+    return f"{row['agent']} {_number(row['reward'])}{taught}"
 
 
 def _lessons(row: Mapping[str, Any]) -> list[str]:

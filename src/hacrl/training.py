@@ -20,6 +20,7 @@ from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
 from hacrl.records import Prompt
 from hacrl.runs.folder import RunFolder, State
 from hacrl.runs.lock import only_process
+from hacrl.runs.loggers import Loggers, check_loggers
 from hacrl.runs.recorder import Recorder
 from hacrl.runs.resuming import check_data, find_checkpoint
 from hacrl.runs.saver import Saver
@@ -77,6 +78,7 @@ def _train(
         )
     else:
         RunFolder.check_free(root, recipe, overwrite=overwrite)
+    check_loggers(recipe.loggers)
     if recipe.threads is not None:
         torch.set_num_threads(recipe.threads)
     prompts = load_prompts(recipe.tasks)
@@ -105,13 +107,14 @@ def _train(
     else:
         run = RunFolder.create(root, recipe, overwrite=overwrite or resume)
     start = progress.completed if progress else 0
-    recorder = Recorder(recipe, run, observer, start)
+    loggers = Loggers(recipe, run.path, observer.note, start)
+    recorder = Recorder(recipe, run, observer, loggers, start)
 
     def evaluate(completed: int) -> None:
         with explain_disk(run.path):
             recorder.evaluation(held_out.after(completed, run.path))
 
-    with held_out, verifiers, finish_phase_on_interrupt() as stop:
+    with held_out, verifiers, loggers, finish_phase_on_interrupt() as stop:
         phases = Phases(observer.phase, stop)
         with (
             Saver(recipe, run, fleet.checkpoint, data, phases) as saver,

@@ -73,7 +73,7 @@ def test_the_demo_shows_a_table_and_leaves_everything_behind(
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
     text = io.StringIO()
     console = Console(file=text, width=100)
-    run_demo(
+    folders = run_demo(
         tmp_path, 0, console, overrides=["steps=2", "prompts_per_step=4", "sampling.group_size=2"]
     )
     shown = text.getvalue()
@@ -84,6 +84,7 @@ def test_the_demo_shows_a_table_and_leaves_everything_behind(
     results = json.loads((tmp_path / "demo" / "results.json").read_text())
     assert len(results["before"]["ada"]) == len(results["hacpo"]["bob"]) == 400
     assert (tmp_path / "demo" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert folders == [tmp_path / "demo" / method for method in ("gspo", "hacpo")]
     for method in ("gspo", "hacpo"):
         folder = tmp_path / "demo" / method
         assert str(folder) in shown.replace("\n", "")

@@ -12,6 +12,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from hacrl.advantages import advantages
+from hacrl.agents.alignment import measure_alignment
 from hacrl.agents.learner import Learner
 from hacrl.agents.lessons import make_lessons
 from hacrl.agents.loading import SharedModels, load_policy
@@ -36,6 +37,8 @@ class Agent(Respondent):
         decoding: how it draws responses in training.
         advantage: how it judges them.
         recompute: whether the log-probabilities of its own responses are recomputed for learning.
+        alignment_every: steps between two measurements of `alignment`, None for never.
+        mini_batches: M, own mini-batches a step.
         seed: of the run.
     """
 
@@ -48,6 +51,8 @@ class Agent(Respondent):
         decoding: Decoding,
         advantage: Advantage,
         recompute: bool,
+        alignment_every: int | None,
+        mini_batches: int,
         seed: int,
     ) -> None:
         super().__init__(policy, decoding, seed)
@@ -55,6 +60,8 @@ class Agent(Respondent):
         self._sharing = sharing
         self._advantage = advantage
         self._recompute = recompute
+        self._alignment_every = alignment_every
+        self._mini_batches = mini_batches
 
     @classmethod
     def from_recipe(
@@ -100,6 +107,8 @@ class Agent(Respondent):
             ),
             advantage=recipe.advantage,
             recompute=recipe.recomputes(name),
+            alignment_every=recipe.update.alignment_every,
+            mini_batches=recipe.mini_batches,
             seed=recipe.seed,
         )
 
@@ -127,9 +136,14 @@ class Agent(Respondent):
         )
         if self._recompute:
             lessons = self._learner.recompute(lessons)
+        measured = {}
+        if self._alignment_every and pool.step % self._alignment_every == 0:
+            measured = measure_alignment(
+                self._learner, lessons, self.name, sources, self._mini_batches
+            )
         rows, updates = self._learner.learn(lessons)
         self.version += sum(not update.skipped for update in updates)
-        return make_report(
+        report = make_report(
             self.name,
             sources,
             lessons,
@@ -140,6 +154,7 @@ class Agent(Respondent):
             skipped_in_a_row=self._learner.skipped_in_a_row,
             reduced_micro_batch_tokens=self._learner.reduced_micro_batch_tokens,
         )
+        return dataclasses.replace(report, metrics=report.metrics | measured)
 
     def save(self, folder: Path) -> None:
         """Write the model, or its adapter, as an ordinary Hugging Face folder."""

@@ -215,6 +215,30 @@ class Learner:
         )
         return result
 
+    def gradient(self, lessons: Sequence[Lesson], batch: Sequence[int]) -> list[Tensor]:
+        """The gradient of the mean objective of some rows, as at the first update of a step.
+
+        One tensor per trained parameter. Without the KL term; changes nothing that training uses.
+        """
+        parameters = list(self._parameters.values())
+        lengths = {i: lessons[i].length for i in batch if lessons[i].advantage != 0}
+
+        def work(parts: Sequence[Sequence[int]]) -> list[Tensor]:
+            total = [torch.zeros_like(parameter) for parameter in parameters]
+            for part in parts:
+                with self._autocast():
+                    _, terms = self._objective([lessons[i] for i in part], update=0)
+                value = terms.value_R.sum() / len(batch)
+                gradients = torch.autograd.grad(value, parameters, materialize_grads=True)
+                for whole, more in zip(total, gradients, strict=True):
+                    whole += more
+            return total
+
+        self._policy.model.train(self._update.gradient_checkpointing)
+        total = self._within_memory(work, lengths)
+        self._policy.model.eval()
+        return total
+
     def _active(self, lesson: Lesson) -> bool:
         """Whether a lesson can have a gradient at all."""
         wanted = lesson.advantage != 0 or (lesson.own and self._reference is not None)

@@ -16,6 +16,7 @@ _HARMLESS = (
     *("threads", "method", "agents.*.device", "sampling.batch_size"),
     *("checkpoints", "checkpoints.*", "evaluation", "evaluation.*", "verification.*"),
     *("update.micro_batch_tokens", "update.gradient_checkpointing", "update.max_skipped"),
+    *("update.alignment_every", "loggers"),
     # What the sources hold is compared by its fingerprint, wherever it lies.
     "tasks.*.source.*",
 )

@@ -15,6 +15,7 @@ from pydantic import (
 
 from hacrl.config.checkpoints import REWARD, Checkpoints
 from hacrl.config.evaluation import Evaluation
+from hacrl.config.loggers import LoggerSpec
 from hacrl.config.lora import Lora
 from hacrl.config.strict import Name, Strict
 from hacrl.config.tasks import Task
@@ -160,6 +161,9 @@ class Update(Strict):
     max_skipped: PositiveInt = 10
     """The run stops when an agent has skipped more updates in a row than this, because their loss
     or gradient was not finite."""
+    alignment_every: PositiveInt | None = None
+    """Steps between two measurements of the gradients' alignment (Theorem 4.3); None: never. One
+    costs about as much as the updates on 1/M of the rows, and has no influence on training."""
     gradient_checkpointing: bool = False
     autocast: Literal["off", "bfloat16"] = "off"
 
@@ -205,6 +209,8 @@ class Recipe(Strict):
     evaluation: Evaluation | None = None
     """On held-out problems, in the course of training; None does without."""
     checkpoints: Checkpoints = Checkpoints()
+    loggers: list[LoggerSpec] = Field(default_factory=list)
+    """Where metrics go besides the run folder: `tensorboard`, `wandb`, `trackio`."""
 
     @property
     def group_size(self) -> int:

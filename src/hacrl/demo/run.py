@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,8 +20,11 @@ from hacrl.evaluation.estimators import normal
 from hacrl.evaluation.held_out import answer_all
 from hacrl.fleet import LocalFleet
 from hacrl.paths import BUNDLED, resolve
-from hacrl.runs.figures import learning_curves
+from hacrl.report.learning import learning
+from hacrl.report.reading import read_runs
+from hacrl.report.series import Group
 from hacrl.tasks import load_task
+from hacrl.terminal import is_live, say
 from hacrl.training import train
 from hacrl.verify import make_pool
 
@@ -35,11 +39,16 @@ Accuracies = Mapping[str, Sequence[float]]
 """By agent: the share of right answers to each held-out problem."""
 
 
-def run_demo(root: Path, seed: int, console: Console, *, overrides: Sequence[str] = ()) -> None:
+def run_demo(
+    root: Path, seed: int, console: Console, *, overrides: Sequence[str] = ()
+) -> list[Path]:
     """Train both ways, compare on held-out problems, print a table and draw the curves.
 
     Both runs start from the same weights and sample the same number of rollouts per agent. They
     run side by side, one thread each. Everything ends up below `root/demo`.
+
+    Returns:
+        The folders of both runs.
     """
     folder = root / "demo"
     recipes = {
@@ -52,8 +61,9 @@ def run_demo(root: Path, seed: int, console: Console, *, overrides: Sequence[str
     recipe = recipes["hacpo"]
     console.print(
         f"Two tiny language models of different families, {' and '.join(recipe.agents)}, learn "
-        f"arithmetic.\n{recipe.steps} steps of {recipe.prompts_per_step} problems × "
-        f"{recipe.group_size} answers; seed {seed}. GSPO: each alone. HACPO: from each other."
+        f"arithmetic.\nGSPO: each alone. HACPO: from each other.\n"
+        f"{recipe.steps} steps of {recipe.prompts_per_step} problems × "
+        f"{recipe.group_size} answers; seed {seed}."
     )
     for method in METHODS:  # else its progress would show the last demo's
         shutil.rmtree(folder / method, ignore_errors=True)
@@ -67,22 +77,20 @@ def run_demo(root: Path, seed: int, console: Console, *, overrides: Sequence[str
         _follow(training, folder, recipe, console)
         results = {method: future.result() for method, future in training.items()}
         before = start.result()
+    say(console, "Accuracy on held-out problems (95% interval over problems)")
     console.print(_table(before, results))
     curves = folder / "curves.png"
-    learning_curves(
-        {method.upper(): folder / method / "metrics.jsonl" for method in METHODS},
-        list(recipe.agents),
-        curves,
-    )
+    folders = [folder / method for method in METHODS]
+    groups = [Group(run.label.upper(), (run,)) for run in read_runs(folders)]
+    if chart := learning(groups):
+        chart.save(curves)
     (folder / "results.json").write_text(
         json.dumps({"seed": seed, "before": before, **results}), encoding="utf-8"
     )
-    console.print(f"Learning curves: {curves}")
-    for method in METHODS:
-        console.print(
-            f"{method.upper()}: {folder / method} "
-            "(recipe.yaml, metrics.jsonl, rollouts/, lessons/, agents/)"
-        )
+    say(console, f"Learning curves: {curves}")
+    for path in folders:
+        say(console, f"{path.name.upper()}: {path}")
+    return folders
 
 
 def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:
@@ -120,26 +128,34 @@ def _follow(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("steps, {task.fields[reward]}"),
+        TextColumn("steps, {task.fields[news]}"),
         TimeRemainingColumn(),
     )
     shown = dict.fromkeys(training, -1)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bars = {m: progress.add_task(m.upper(), total=recipe.steps, reward="") for m in training}
+    live = is_live(console)
+    with Progress(*columns, console=console, disable=not live) as progress:
+        bars = {m: progress.add_task(m.upper(), total=recipe.steps, news="") for m in training}
         while not all(future.done() for future in training.values()):
             time.sleep(0.5)
             for method, bar in bars.items():
                 rows = _complete_rows(folder / method / "metrics.jsonl")
                 done = len(rows) // len(recipe.agents)
                 latest = rows[(done - 1) * len(recipe.agents) : done * len(recipe.agents)]
-                reward = "  ".join(f"{row['agent']} {row['reward']:.2f}" for row in latest)
-                progress.update(bar, completed=done, reward=f"reward {reward}")
-                if not console.is_terminal and done // 10 > shown[method] and done:
+                news = "reward " + "  ".join(f"{r['agent']} {_number(r['reward'])}" for r in latest)
+                if live:
+                    before = "starting" if not done else ""
+                    after = "evaluating" if done == recipe.steps else ""
+                    progress.update(bar, completed=done, news=before or after or news)
+                elif done // 10 > shown[method] and done:
                     shown[method] = done // 10
-                    console.print(f"{method.upper()} step {done}/{recipe.steps}: reward {reward}")
+                    say(console, f"{method.upper()} step {done}/{recipe.steps}: {news}")
 
 
-def _complete_rows(metrics: Path) -> list[dict[str, float]]:
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _complete_rows(metrics: Path) -> list[dict[str, Any]]:
     """Rows of a file that another process is appending to."""
     if not metrics.is_file():
         return []
@@ -148,9 +164,7 @@ def _complete_rows(metrics: Path) -> list[dict[str, float]]:
 
 
 def _table(before: Accuracies, results: Mapping[str, Accuracies]) -> Table:
-    table = Table(
-        title="Accuracy on held-out problems (95% interval over problems)", title_justify="left"
-    )
+    table = Table()
     table.add_column("agent")
     for column in ("before", "GSPO", "HACPO", "HACPO − GSPO"):
         table.add_column(column, justify="right")

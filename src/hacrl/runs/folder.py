@@ -10,6 +10,7 @@ evaluations/step-N/     every answer to held-out problems after N steps
 checkpoints/step-N/     all agents after N steps, complete or invisible; see `runs.checkpoints`
 faults/                 rollouts and lessons of updates that were skipped, one Parquet file per step
 agents/<name>/          after training: an ordinary Hugging Face model folder
+report.html             what people look at
 """
 
 from __future__ import annotations

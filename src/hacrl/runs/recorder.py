@@ -14,6 +14,7 @@ from hacrl.loop import StepResult
 from hacrl.observer import Observer
 from hacrl.runs.advice import Advisor
 from hacrl.runs.folder import RunFolder
+from hacrl.runs.loggers import Loggers
 from hacrl.runs.metrics import step_metrics
 from hacrl.runs.writing import explain_disk
 
@@ -31,10 +32,13 @@ class Recorder:
             not measured at this step.
     """
 
-    def __init__(self, recipe: Recipe, run: RunFolder, observer: Observer, start: int) -> None:
+    def __init__(
+        self, recipe: Recipe, run: RunFolder, observer: Observer, loggers: Loggers, start: int
+    ) -> None:
         self._recipe = recipe
         self._run = run
         self._observer = observer
+        self._loggers = loggers
         self._start = start
         self._started = time.perf_counter()
         self._advisor = Advisor()
@@ -54,6 +58,7 @@ class Recorder:
             )
             faults = self._run.add_faults(result.pool, result.reports)
             self._run.add_metrics(metrics)
+        self._loggers.step(metrics)
         self.score = None
         if self._recipe.checkpoints.best == REWARD:
             self.score = _mean(row["reward"] for row in metrics)
@@ -66,6 +71,7 @@ class Recorder:
 
     def evaluation(self, lines: Sequence[Mapping[str, Any]]) -> None:
         """Take in the lines that were added to `evaluations.jsonl`."""
+        self._loggers.evaluations(lines)
         for task in {line["task"] for line in lines}:
             values = [line["value"] for line in lines if line["task"] == task]
             if task == self._recipe.checkpoints.best:

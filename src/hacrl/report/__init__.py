@@ -1,0 +1,5 @@
+"""What people look at: one page about one or several runs."""
+
+PAGE = "report.html"
+BROWSE = 24
+"""Prompts of each run that can be browsed, unless told otherwise."""

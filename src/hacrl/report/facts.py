@@ -1,0 +1,152 @@
+"""Tables of the report: what the runs were, and what came of them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hacrl.progress import duration
+from hacrl.report.reading import Row, RunData
+from hacrl.report.series import Group, get, t_interval
+
+__all__ = ["run_facts", "summary", "task_lines"]
+
+_EDGE = 0.1
+"""Share of the steps at either end whose mean is shown."""
+
+
+def run_facts(run: RunData) -> list[tuple[str, str]]:
+    """What a reader wants to know of a run before its curves."""
+    setting = run.setting
+    group = (setting("sampling.group_size") or 0) * (setting("sampling.multiplier") or 1)
+    delta = setting("clip.delta")
+    facts = [
+        ("state", run.state),
+        ("steps", f"{run.completed:,} of {setting('steps') or 0:,}"),
+        ("method", setting("method")),
+        ("seed", setting("seed")),
+        ("sharing", _sharing(setting("sharing"))),
+        ("rollouts", f"{setting('prompts_per_step')} prompts × {group} per agent and step"),
+        ("mini-batches", setting("update.mini_batches")),
+        ("learning rate", f"{setting('optimizer.learning_rate')}, {setting('optimizer.schedule')}"),
+        ("own clip", f"−{setting('clip.own_low')} / +{setting('clip.own_high')}"),
+        ("cross clip", setting("clip.cross")),
+        ("δ, δ_step, α", f"{delta}, {setting('clip.delta_step')}, {setting('ratio.alpha')}"),
+        ("capability window", setting("capability.window")),
+        ("sampling", _sampling(run)),
+        ("time in steps", duration(_seconds(run))),
+        ("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())),
+    ]
+    if not run.recipe:
+        facts = [fact for fact in facts if fact[0] in ("state", "time in steps", "versions")]
+    return [(name, str(value)) for name, value in facts if value not in (None, "")]
+
+
+def task_lines(run: RunData) -> list[str]:
+    """One line per task and per held-out task."""
+    lines = []
+    held_out = run.setting("evaluation.tasks") or {}
+    for kind, tasks in (("trained on", run.setting("tasks") or {}), ("held out", held_out)):
+        for name, task in tasks.items():
+            source = task.get("source") or {}
+            place = next((source[k] for k in ("path", "name", "dataset") if source.get(k)), "")
+            verifier = (task.get("verifier") or {}).get("type", "")
+            lines.append(f"{name} ({kind}): {source.get('type', '')} {place}, verifier {verifier}")
+    return lines
+
+
+def summary(groups: Sequence[Group]) -> list[dict[str, str]]:
+    """A row per group and agent: where it began, where it is, and what it cost."""
+    return [
+        _agent(group, agent)
+        for group in groups
+        for agent in dict.fromkeys(name for run in group.runs for name in run.agents)
+    ]
+
+
+def _agent(group: Group, agent: str) -> dict[str, str]:
+    runs = [run for run in group.runs if run.of(agent)]
+    rows = [row for run in runs for row in run.of(agent)]
+    rollouts = [sum(row["scored"] + row["unscored"] for row in run.of(agent)) for run in runs]
+    tokens = [sum(row["generated_tokens"] for row in run.of(agent)) for run in runs]
+    taught = [
+        shares["teaching"] for row in rows for shares in row["sources"].values() if shares["rows"]
+    ]
+    silent = sum(row["groups_without_signal"] for row in rows)
+    total = sum(row["groups"] for row in rows)
+    return {
+        "run": group.label,
+        "agent": agent,
+        "reward": _change(
+            [_edge(run.of(agent), first=True) for run in runs],
+            [_edge(run.of(agent), first=False) for run in runs],
+        ),
+        "held out": _held_out(group, agent),
+        "cross rows that taught": f"{statistics.fmean(taught):.0%}" if taught else "–",
+        "groups without signal": f"{silent / total:.0%}" if total else "–",
+        "own rollouts": f"{statistics.fmean(rollouts):,.0f}" if rollouts else "–",
+        "own tokens": f"{statistics.fmean(tokens):,.0f}" if tokens else "–",
+    }
+
+
+def _edge(rows: Sequence[Row], *, first: bool) -> float:
+    """Mean reward over the first or last tenth of the steps, one step at least."""
+    known = [value for row in rows if not math.isnan(value := get(row, "reward"))]
+    count = max(1, round(_EDGE * len(known)))
+    part = known[:count] if first else known[-count:]
+    return statistics.fmean(part) if part else math.nan
+
+
+def _change(before: Sequence[float], after: Sequence[float]) -> str:
+    return f"{_interval(before)} → {_interval(after)}"
+
+
+def _interval(values: Sequence[float]) -> str:
+    mean, _, high = t_interval([value for value in values if not math.isnan(value)])
+    if math.isnan(mean):
+        return "–"
+    return f"{mean:.3f}" if math.isnan(high) else f"{mean:.3f} ± {high - mean:.3f}"
+
+
+def _held_out(group: Group, agent: str) -> str:
+    """First and last evaluation, per held-out task."""
+    lines = []
+    evaluated = [row for run in group.runs for row in run.evaluations if row["agent"] == agent]
+    tasks = list(dict.fromkeys(row["task"] for row in evaluated))
+    for task in tasks:
+        series = [
+            [
+                row["value"]
+                for row in run.evaluations
+                if (row["agent"], row["task"]) == (agent, task) and row["value"] is not None
+            ]
+            for run in group.runs
+        ]
+        series = [values for values in series if values]
+        if not series:
+            continue
+        ends = _interval([values[-1] for values in series])
+        if any(len(values) > 1 for values in series):
+            ends = f"{_interval([values[0] for values in series])} → {ends}"
+        lines.append(ends if len(tasks) == 1 else f"{task} {ends}")
+    return "; ".join(lines) or "–"
+
+
+def _seconds(run: RunData) -> float:
+    steps = {row["step"]: row["seconds"] for row in run.rows}
+    return float(sum(sum(seconds.values()) for seconds in steps.values()))
+
+
+def _sharing(value: Any) -> str | None:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name} ← {', '.join(sources)}" for name, sources in value.items())
+    return None if value is None else str(value)
+
+
+def _sampling(run: RunData) -> str:
+    return (
+        f"temperature {run.setting('sampling.temperature')}, "
+        f"at most {run.setting('sampling.max_new_tokens')} tokens"
+    )

@@ -1,0 +1,80 @@
+"""Runs to report on: a real one of two agents, and ways to damage a copy of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hacrl.config import recipe_from_dict
+from hacrl.training import train
+
+CopyRun = Callable[..., Path]
+MakeRun = Callable[..., Path]
+
+WIDE = {"delta": 1.0, "delta_step": 0.1, "own_low": 0.3, "own_high": 0.3}
+
+
+@pytest.fixture
+def make_run(tiny_recipe: Callable[..., dict[str, Any]], tmp_path: Path) -> MakeRun:
+    """Trains for real; arguments replace top keys of the recipe."""
+
+    def make(name: str, **changes: Any) -> Path:
+        raw = tiny_recipe(name=name, clip=WIDE, **changes)
+        return train(recipe_from_dict(raw), tmp_path).path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def _whole(
+    qwen_folder: Path,
+    llama_folder: Path,
+    problems_file: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    task = {
+        "source": {"type": "jsonl", "path": str(problems_file)},
+        "verifier": {"type": "exact", "marker": None},
+    }
+    raw = {
+        "name": "pair",
+        "steps": 4,
+        "prompts_per_step": 4,
+        "agents": {"kim": {"model": str(qwen_folder)}, "lee": {"model": str(llama_folder)}},
+        "tasks": {"bits": task},
+        "sampling": {"group_size": 4, "max_new_tokens": 4},
+        "optimizer": {"learning_rate": 1e-3},
+        "clip": WIDE,
+        "update": {"alignment_every": 2, "mini_batches": 2},
+        "evaluation": {"tasks": {"bits": task}, "every": 2, "at_start": True, "limit": 4},
+    }
+    return train(recipe_from_dict(raw), tmp_path_factory.mktemp("runs")).path
+
+
+@pytest.fixture
+def copy_run(_whole: Path, tmp_path: Path) -> CopyRun:
+    """A copy of a run of two agents, four steps, evaluations and alignment; without weights."""
+
+    def copied(place: str = "pair", **recipe: Any) -> Path:
+        folder = tmp_path / place
+        shutil.copytree(_whole, folder, ignore=shutil.ignore_patterns("agents"))
+        text = (folder / "recipe.yaml").read_text()
+        for key, value in {"name": folder.name, **recipe}.items():
+            old = next(line for line in text.splitlines() if line.startswith(f"{key}:"))
+            text = text.replace(old, f"{key}: {value}", 1)
+        (folder / "recipe.yaml").write_text(text)
+        return folder
+
+    return copied
+
+
+def change_metrics(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+    """Rewrite `metrics.jsonl` row by row; None drops the row."""
+    path = folder / "metrics.jsonl"
+    rows = [change(json.loads(line)) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))

@@ -1,0 +1,73 @@
+"""`hacrl report`: where things go, figures for papers, and one-line refusals."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from hacrl.errors import UserError
+from hacrl.report.command import run_report
+from hacrl.report.drawing import Chart
+from tests.report.conftest import CopyRun
+
+
+def shown(*folders: Path, **options: object) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    run_report(folders, console, **options)  # type: ignore[arg-type]
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_page_of_one_run_lies_in_it_and_of_several_here(
+    copy_run: CopyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = copy_run("first"), copy_run("second")
+    monkeypatch.chdir(tmp_path)
+    assert shown(first).startswith(f"report: {first / 'report.html'} (")
+    assert shown(first, second).startswith("report: report.html (")
+    assert shown(first, first, out=tmp_path / "new" / "x.html", browse=0)
+    for page in (first / "report.html", tmp_path / "report.html", tmp_path / "new" / "x.html"):
+        assert page.read_text().startswith("<!doctype html>")
+    assert not (second / "report.html").exists()
+
+
+def test_figures_are_written_in_both_formats(copy_run: CopyRun, tmp_path: Path) -> None:
+    folder, figures = copy_run(), tmp_path / "figures"
+    text = shown(folder, figures=figures)
+    assert f"figures: 11 in {figures}, each as .png and .svg" in text
+    names = sorted(path.name for path in figures.iterdir())
+    assert len(names) == 22
+    assert {"learning.png", "matrix.svg", "alignment.png"} <= set(names)
+    with Image.open(figures / "learning.png") as image:
+        assert image.width > 1000
+
+
+def test_figures_of_several_runs_begin_with_their_label(
+    copy_run: CopyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[str] = []
+    monkeypatch.setattr(Chart, "save", lambda self, *files: saved.extend(f.name for f in files))
+    runs = copy_run("x/a"), copy_run("y/a", steps=9)
+    shown(*runs, out=tmp_path / "report.html", figures=tmp_path, browse=0)
+    assert {"learning.svg", "x-a-matrix.svg", "y-a-matrix.svg"} <= set(saved)
+
+
+def test_what_was_left_out_is_said(copy_run: CopyRun) -> None:
+    folder = copy_run()
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "ag')
+    text = shown(folder)
+    assert "note: pair: metrics.jsonl: the last line is not complete and is ignored" in text
+    assert "the last line is not complete" in (folder / "report.html").read_text()
+
+
+def test_what_cannot_be_written_is_refused(copy_run: CopyRun, tmp_path: Path) -> None:
+    folder = copy_run()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"file/x\.html: cannot be written"):
+        shown(folder, out=tmp_path / "file" / "x.html")
+    with pytest.raises(UserError, match="file: cannot be written"):
+        shown(folder, figures=tmp_path / "file")
