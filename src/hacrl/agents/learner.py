@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -13,10 +13,12 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 from transformers import get_scheduler
 
-from hacrl.agents.batching import micro_batches, mini_batches
+from hacrl.agents.batching import mini_batches
 from hacrl.agents.lessons import Lesson
-from hacrl.agents.logprobs import Sequences, pad, response_logprobs
+from hacrl.agents.logprobs import pad, response_logprobs
 from hacrl.agents.policy import Policy
+from hacrl.agents.prompt_pass import can_share_prompts
+from hacrl.agents.scoring import Scored, scored, scored_whole
 from hacrl.config.schema import Clip, Optimizer, Ratio, Update
 from hacrl.objective import Rows, Terms, kl_term, objective, stepwise_bounds
 
@@ -85,6 +87,9 @@ class Learner:
         self._ratio = ratio
         self._clip = clip
         self._update = update
+        on_cpu = policy.device.type == "cpu"
+        self._token_budget = update.micro_batch_tokens or (4_096 if on_cpu else 16_384)
+        self._share_prompts = can_share_prompts(policy) and not update.gradient_checkpointing
         self._max_grad_norm = optimizer.max_grad_norm
         self._parameters = [p for p in policy.model.parameters() if p.requires_grad]
         self._optimizer = torch.optim.AdamW(
@@ -135,16 +140,13 @@ class Learner:
         A sampler in other arithmetic than the learner's would make ratios differ from 1 before any
         update, by more than the own clip allows.
         """
-        lengths = {i: le.length for i, le in enumerate(lessons) if le.own and self._active(le)}
+        rows = [i for i, lesson in enumerate(lessons) if lesson.own and self._active(lesson)]
         new = list(lessons)
-        for part in micro_batches(list(lengths), lengths, self._update.micro_batch_tokens):
-            with torch.no_grad(), self._autocast():
-                logprob_RT = response_logprobs(
-                    self._policy, self._pad([lessons[i] for i in part]), self._temperature
-                )
-            for i, row in zip(part, logprob_RT.tolist(), strict=True):
-                values = tuple(row[: lessons[i].rollout.length])
-                new[i] = dataclasses.replace(lessons[i], recomputed=values)
+        with torch.no_grad():
+            for part, logprob_RT, _ in self._scored(self._policy, [lessons[i] for i in rows]):
+                for i, row in zip((rows[j] for j in part), logprob_RT.tolist(), strict=True):
+                    values = tuple(row[: lessons[i].rollout.length])
+                    new[i] = dataclasses.replace(lessons[i], recomputed=values)
         return new
 
     def _active(self, lesson: Lesson) -> bool:
@@ -152,12 +154,16 @@ class Learner:
         wanted = lesson.advantage != 0 or (lesson.own and self._reference is not None)
         return lesson.left_out is None and wanted
 
-    def _pad(self, lessons: Sequence[Lesson]) -> Sequences:
-        return pad(
+    def _scored(self, policy: Policy, lessons: Sequence[Lesson]) -> Iterator[Scored]:
+        """Micro-batches of lessons with their log-probabilities under a policy."""
+        score = scored if self._share_prompts else scored_whole
+        return score(
+            policy,
             [lesson.prompt_ids for lesson in lessons],
             [lesson.response_ids for lesson in lessons],
-            self._policy.pad_id,
-            self._policy.device,
+            self._token_budget,
+            self._temperature,
+            self._autocast,
         )
 
     def _accumulate(
@@ -169,12 +175,13 @@ class Learner:
         micro-batches nor the rows that need no computing change the gradient.
         """
         active = [i for i in batch if self._active(lessons[i])]
-        lengths = {i: lessons[i].length for i in active}
         outcomes: dict[int, RowOutcome] = {}
         loss = 0.0
-        for part in micro_batches(active, lengths, self._update.micro_batch_tokens):
-            with self._autocast():
-                value_R, terms = self._objective([lessons[i] for i in part], update)
+        for rows, logprob_RT, mask_RT in self._scored(self._policy, [lessons[i] for i in active]):
+            part = [active[row] for row in rows]
+            value_R, terms = self._objective(
+                [lessons[i] for i in part], logprob_RT, mask_RT, update
+            )
             part_loss = -value_R.sum() / len(batch)
             torch.autograd.backward(part_loss)
             loss += part_loss.item()
@@ -186,15 +193,15 @@ class Learner:
                 outcomes[i] = RowOutcome(update, *row)
         return loss, outcomes
 
-    def _objective(self, lessons: Sequence[Lesson], update: int) -> tuple[Tensor, Terms]:
+    def _objective(
+        self, lessons: Sequence[Lesson], logprob_RT: Tensor, mask_RT: Tensor, update: int
+    ) -> tuple[Tensor, Terms]:
         """The objective of each row, less the KL term of own rows, and its parts."""
         device = self._policy.device
 
         def floats(values: Sequence[float]) -> Tensor:
             return torch.tensor(values, dtype=torch.float32, device=device)
 
-        sequences = self._pad(lessons)
-        logprob_RT = response_logprobs(self._policy, sequences, self._temperature)
         old_RT = torch.zeros_like(logprob_RT)
         if self._ratio.level == "token":
             for row, lesson in enumerate(lessons):
@@ -202,7 +209,7 @@ class Learner:
         terms = objective(
             Rows(
                 logprob_RT=logprob_RT,
-                mask_RT=sequences.response_mask_RT,
+                mask_RT=mask_RT,
                 old_logprob_R=floats([math.fsum(lesson.old_logprobs) for lesson in lessons]),
                 old_length_R=floats([lesson.rollout.length for lesson in lessons]),
                 advantage_R=floats([lesson.advantage for lesson in lessons]),
@@ -218,10 +225,16 @@ class Learner:
         )
         if self._reference is None:
             return terms.value_R, terms
-        with torch.no_grad():
+        sequences = pad(
+            [lesson.prompt_ids for lesson in lessons],
+            [lesson.response_ids for lesson in lessons],
+            self._policy.pad_id,
+            device,
+        )
+        with torch.no_grad(), self._autocast():
             reference_RT = response_logprobs(self._reference, sequences, self._temperature)
         own_R = floats([float(lesson.own) for lesson in lessons])
-        kl_R = own_R * kl_term(logprob_RT, reference_RT, sequences.response_mask_RT)
+        kl_R = own_R * kl_term(logprob_RT, reference_RT, mask_RT)
         return terms.value_R - self._update.kl * kl_R, terms
 
     def _step(self, loss: float) -> UpdateOutcome:

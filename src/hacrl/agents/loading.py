@@ -20,6 +20,7 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+from hacrl.agents.attention import group_queries
 from hacrl.agents.policy import Policy
 from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError
@@ -133,6 +134,7 @@ def load_policy(
             f"as {missing[0]} are missing"
         )
     model.to(_device(name, spec.device)).eval()
+    group_queries(model)
     original = copy.deepcopy(model.generation_config)
     stop_ids = _stop_ids(name, spec, tokenizer, original)
     model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
