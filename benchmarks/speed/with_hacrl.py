@@ -14,7 +14,7 @@ from hacrl.config import Recipe
 from hacrl.fleet import LocalFleet
 from hacrl.records import Outcome, Pool, Rollout, Verdict, Verified
 
-__all__ = ["HacrlWork", "pool_of", "recipe_of", "serve_hacrl"]
+__all__ = ["HacrlWork", "Steps", "recipe_of", "serve_sampling", "serve_steps", "serve_updates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def recipe_of(job: HacrlWork) -> Recipe:
     )
 
 
-def pool_of(step: int, work: Work, rollouts: Mapping[str, list[Rollout]]) -> Pool:
+def _pool_of(step: int, work: Work, rollouts: Mapping[str, list[Rollout]]) -> Pool:
     """Rollouts with the rewards that the work gives them."""
     values = rewards(work)
     return Pool(
@@ -69,19 +69,41 @@ def pool_of(step: int, work: Work, rollouts: Mapping[str, list[Rollout]]) -> Poo
     )
 
 
-def serve_hacrl(side: Side, job: HacrlWork) -> None:
+class Steps:
+    """The phases of a step, without a run folder."""
+
+    def __init__(self, job: HacrlWork) -> None:
+        self._work = job.work
+        self._fleet = LocalFleet.from_recipe(recipe_of(job))
+        self._capability = CapabilityTracker(self._fleet.agents, 5, "mean_reward", 10.0)
+        self._asked = prompts(job.work)
+        self._step = 0
+
+    def sample(self) -> Mapping[str, list[Rollout]]:
+        """Every agent's responses."""
+        self._step += 1
+        return self._fleet.sample(self._asked, self._work.group_size, occasion=f"step {self._step}")
+
+    def learn(self, rollouts: Mapping[str, list[Rollout]]) -> None:
+        """Every agent's updates."""
+        pool = _pool_of(self._step, self._work, rollouts)
+        self._capability.observe(pool.rewards())
+        self._fleet.learn(pool, self._capability.ratios())
+
+
+def serve_steps(side: Side, job: HacrlWork) -> None:
     """One step a turn, from sampling to the updates of all agents."""
-    recipe = recipe_of(job)
-    fleet = LocalFleet.from_recipe(recipe)
-    capability = CapabilityTracker(fleet.agents, 5, "mean_reward", 10.0)
-    asked = prompts(job.work)
-    steps = iter(range(recipe.steps))
+    steps = Steps(job)
+    serve(side, lambda: steps.learn(steps.sample()))
 
-    def step() -> None:
-        number = next(steps)
-        rollouts = fleet.sample(asked, recipe.group_size, occasion=f"step {number}")
-        pool = pool_of(number, job.work, rollouts)
-        capability.observe(pool.rewards())
-        fleet.learn(pool, capability.ratios())
 
-    serve(side, step)
+def serve_updates(side: Side, job: HacrlWork) -> None:
+    """The learning of one step a turn, always from the same rollouts."""
+    steps = Steps(job)
+    rollouts = steps.sample()
+    serve(side, lambda: steps.learn(rollouts))
+
+
+def serve_sampling(side: Side, job: HacrlWork) -> None:
+    """The sampling of one step a turn."""
+    serve(side, Steps(job).sample)

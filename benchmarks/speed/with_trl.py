@@ -33,6 +33,8 @@ class TrlWork:
     folder: of the model.
     scratch: where the trainer may write.
     rows_at_once: `per_device_train_batch_size`.
+    updates: optimizer updates from each step's responses, one after another over all of them.
+    sample_once: learn from the first step's responses in every step.
     changes: other arguments of `GRPOConfig`.
     """
 
@@ -40,6 +42,8 @@ class TrlWork:
     folder: Path
     scratch: Path
     rows_at_once: int
+    updates: int = 1
+    sample_once: bool = False
     changes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -79,10 +83,15 @@ def settings(
 
 
 class _Turns(TrainerCallback):
-    """Lets the trainer begin a step when it is its turn."""
+    """Lets the trainer begin a step when it is its turn.
 
-    def __init__(self, side: Side) -> None:
+    Args:
+        updates: optimizer updates of a turn.
+    """
+
+    def __init__(self, side: Side, updates: int) -> None:
         self._side = side
+        self._updates = updates
 
     def on_step_begin(
         self,
@@ -91,7 +100,7 @@ class _Turns(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        if not self._side.wait():
+        if state.global_step % self._updates == 0 and not self._side.wait():
             raise SystemExit(0)
 
     def on_step_end(
@@ -101,7 +110,19 @@ class _Turns(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        self._side.done()
+        if state.global_step % self._updates == 0:
+            self._side.done()
+
+
+class _SamplesOnce(GRPOTrainer):
+    """Keeps the responses of the first step."""
+
+    _kept: Any = None
+
+    def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
+        if self._kept is None:
+            self._kept = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return self._kept
 
 
 def serve_trl(side: Side, job: TrlWork) -> None:
@@ -114,7 +135,8 @@ def serve_trl(side: Side, job: TrlWork) -> None:
     def reward(completions: Sequence[Any], **_: Any) -> list[float | None]:
         return by_place
 
-    trainer = GRPOTrainer(
+    kind = _SamplesOnce if job.sample_once else GRPOTrainer
+    trainer = kind(
         model=AutoModelForCausalLM.from_pretrained(job.folder),
         reward_funcs=reward,
         args=GRPOConfig(
@@ -125,6 +147,7 @@ def serve_trl(side: Side, job: TrlWork) -> None:
                 job.rows_at_once,
                 work.group_size,
                 work.max_new_tokens,
+                num_iterations=job.updates,
                 **job.changes,
             ),
         ),
@@ -132,7 +155,7 @@ def serve_trl(side: Side, job: TrlWork) -> None:
             [{"prompt": as_trl(prompt, tokenizer.chat_template)} for prompt in prompts(work)]
         ),
         processing_class=tokenizer,
-        callbacks=[_Turns(side)],
+        callbacks=[_Turns(side, job.updates)],
     )
     trainer.train()
 

@@ -22,7 +22,7 @@ from transformers import (
 from hacrl.paths import BUNDLED, resolve
 from hacrl.records import Prompt
 
-__all__ = ["Lengths", "ModelName", "Work", "folder", "prompts", "rewards"]
+__all__ = ["SMOLLM", "Lengths", "ModelName", "Work", "folder", "prompts", "rewards"]
 
 ModelName = Literal["tiny", "smollm"]
 Lengths = Literal["equal", "mixed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -74,6 +75,7 @@ def train(
         observer.note(text)
     observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
     fleet = LocalFleet.from_recipe(recipe)
+    gc.freeze()  # models and libraries stay; the collector need not walk over them in every step
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
     held_out = HeldOut(recipe, jobs, fleet, observer.note, observer.phase)
     run = RunFolder.create(root, recipe, overwrite=overwrite)

@@ -88,7 +88,7 @@ class Learner:
         self._clip = clip
         self._update = update
         on_cpu = policy.device.type == "cpu"
-        self._token_budget = update.micro_batch_tokens or (4_096 if on_cpu else 16_384)
+        self._token_budget = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
         self._share_prompts = can_share_prompts(policy) and not update.gradient_checkpointing
         self._max_grad_norm = optimizer.max_grad_norm
         self._parameters = [p for p in policy.model.parameters() if p.requires_grad]

@@ -59,6 +59,11 @@ class Policy:
         return int(limit) if limit else None
 
     @functools.cached_property
+    def control_ids(self) -> frozenset[int]:
+        """Ids that are no text: the tokenizer's special tokens and the end tokens."""
+        return frozenset((*self.tokenizer.all_special_ids, *self.stop_ids))
+
+    @functools.cached_property
     def _counts_positions(self) -> bool:
         return "position_ids" in inspect.signature(self.model.base_model.forward).parameters
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -114,8 +114,10 @@ class RunFolder:
 
     def add_lessons(self, step: int, lessons: Iterable[LessonRecord]) -> None:
         """Store what each learner made of each rollout."""
-        rows = [asdict(lesson) for lesson in lessons]
-        columns = {f.name: [row[f.name] for row in rows] for f in fields(LessonRecord)}
+        rows = list(lessons)
+        columns = {
+            field.name: [getattr(row, field.name) for row in rows] for field in fields(LessonRecord)
+        }
         write_parquet(self.path / "lessons" / _step_file(step), columns)
 
     def add_agents(self, save: Callable[[Path], None]) -> None:
