@@ -61,7 +61,7 @@ class Work:
 def prompts(work: Work) -> list[Prompt]:
     """The prompts of every step; each step has the same."""
     lines = resolve(f"{BUNDLED}demo/assets/train.jsonl").read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines[: 40 * work.prompts : 40]]
+    rows = [json.loads(line) for line in lines[:: len(lines) // work.prompts][: work.prompts]]
     ask = "{}" if work.model == "tiny" else "What is {} Think step by step, then give the number."
     return [
         Prompt(f"arithmetic/{i}", "arithmetic", ask.format(row["question"]), row["answer"])
