@@ -62,10 +62,11 @@ Point = dict[str, Any]
 
 def race(scratch: Path) -> dict[str, Any]:
     """Train everything, choose rates, and compare."""
-    agents = list(_recipe(RATES[0]).agents)
-    hacpo = {rate: _alone(_train_hacpo, rate) for rate in RATES}
+    recipe = _recipe(RATES[0])
+    agents, steps = list(recipe.agents), recipe.steps
+    hacpo = {rate: _alone(_train_hacpo, rate, steps) for rate in RATES}
     trl = {
-        agent: {rate: _alone(_train_trl, rate, agent, scratch / "trl") for rate in RATES}
+        agent: {rate: _alone(_train_trl, rate, agent, scratch / "trl", steps) for rate in RATES}
         for agent in agents
     }
 
@@ -77,7 +78,7 @@ def race(scratch: Path) -> dict[str, Any]:
     wanted = {agent: _ends(trl[agent][rates[agent]], agent, 1) for agent in agents}
     ours = [_reached(hacpo[our_rate], agent, wanted[agent]) for agent in agents]
     theirs = [_reached(trl[agent][rates[agent]], agent, wanted[agent]) for agent in agents]
-    rows = _recipe(RATES[0]).prompts_per_step * _recipe(RATES[0]).group_size
+    rows = recipe.prompts_per_step * recipe.group_size
     found: dict[str, Any] = {
         "grid": RATES,
         "rates": {"hacpo": our_rate, "trl": rates},
@@ -119,7 +120,9 @@ def _cost(point: Point) -> dict[str, float]:
 
 
 def _smooth(run: Sequence[Point], agent: str, half: int, end: int) -> float:
-    values: list[float] = [point["accuracy"][agent][half] for point in run[max(0, end - SMOOTH) : end]]
+    values: list[float] = [
+        point["accuracy"][agent][half] for point in run[max(0, end - SMOOTH) : end]
+    ]
     return statistics.mean(values)
 
 
@@ -193,7 +196,7 @@ def _accuracies(answers: Sequence[Rollout], problems: Sequence[Prompt]) -> tuple
     return statistics.mean(right[0]), statistics.mean(right[1])
 
 
-def _train_hacpo(rate: float) -> list[Point]:
+def _train_hacpo(rate: float, steps: int) -> list[Point]:
     torch.set_num_threads(1)
     recipe = _recipe(rate)
     problems, stream = _problems(recipe), _stream(recipe)
@@ -202,7 +205,7 @@ def _train_hacpo(rate: float) -> list[Point]:
     points: list[Point] = []
     with make_pool(recipe.tasks, recipe.verification) as verifiers:
         clock = _Clock()
-        for step in range(recipe.steps):
+        for step in range(steps):
             batch = stream.batch(step)
             rollouts = fleet.sample(batch, recipe.group_size, occasion=f"step {step}")
             pool = verify(step, batch, recipe.group_size, rollouts, verifiers)
@@ -252,12 +255,12 @@ class _Watch(TrainerCallback):
             self._clock.run()
 
 
-def _train_trl(rate: float, agent: str, scratch: Path) -> list[Point]:
+def _train_trl(rate: float, agent: str, scratch: Path, steps: int) -> list[Point]:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     recipe = _recipe(rate)
     stream, exact = _stream(recipe), Exact()
-    asked = [prompt for step in range(recipe.steps) for prompt in stream.batch(step)]
+    asked = [prompt for step in range(steps) for prompt in stream.batch(step)]
     policy = load_policy(agent, recipe.agents[agent])
     watch = _Watch(policy, _problems(recipe))
 
@@ -276,7 +279,7 @@ def _train_trl(rate: float, agent: str, scratch: Path) -> list[Point]:
         reward_funcs=reward,
         args=GRPOConfig(
             output_dir=str(scratch),
-            max_steps=recipe.steps,
+            max_steps=steps,
             seed=recipe.seed,
             **settings(
                 rows,
