@@ -3,7 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow crash-test real bench-verify lm-eval-check check docs format clean
+PARTS ?=
+MODELS ?= tiny smollm
+
+.PHONY: demo test test-slow crash-test real bench bench-verify lm-eval-check check docs format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -25,6 +28,10 @@ check: $(READY)
 real: $(READY)
 	$(BIN)/python -m scripts.real_models --out models
 	$(BIN)/hacrl train real --overwrite
+
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,bench]"
+	$(BIN)/python -m benchmarks.speed $(PARTS) --models $(MODELS)
 
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py

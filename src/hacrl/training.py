@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -114,7 +115,7 @@ def _train(
         with explain_disk(run.path):
             recorder.evaluation(held_out.after(completed, run.path))
 
-    with held_out, verifiers, loggers, finish_phase_on_interrupt() as stop:
+    with _models_uncollected(), held_out, verifiers, loggers, finish_phase_on_interrupt() as stop:
         phases = Phases(observer.phase, stop)
         with (
             Saver(recipe, run, fleet.checkpoint, data, phases) as saver,
@@ -142,6 +143,16 @@ def _train(
                 ),
             )
     return run
+
+
+@contextmanager
+def _models_uncollected() -> Iterator[None]:
+    """Spare the garbage collector walking over models and libraries in every step."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @contextmanager

@@ -25,6 +25,11 @@ def ids_of(policy: Policy, text: str) -> list[int]:
     return policy.tokenizer.encode(text, add_special_tokens=False)
 
 
+def encode_one(policy: Policy, text: str, finished: bool) -> tuple[list[int], str | None]:
+    (one,) = encode_foreign(policy, [text], [finished])
+    return one
+
+
 def pool_of(*rollouts: Rollout) -> Pool:
     agents = tuple(rollout.agent for rollout in rollouts)
     rows = tuple(Verified(r, Verdict(1.0, Outcome.RIGHT)) for r in rollouts)
@@ -46,7 +51,7 @@ def test_foreign_text_gets_the_learners_end_token_iff_its_author_finished(
     kim: Policy, lee: Policy, finished: bool
 ) -> None:
     for learner in (kim, lee):
-        ids, why_not = encode_foreign(learner, "1+2=3", finished)
+        ids, why_not = encode_one(learner, "1+2=3", finished)
         assert why_not is None
         assert ids.count(learner.stop_ids[0]) == int(finished)
         body = ids[:-1] if finished else ids
@@ -57,7 +62,7 @@ def test_foreign_text_gets_the_learners_end_token_iff_its_author_finished(
 def test_text_that_begins_with_a_non_ascii_letter_covers_the_same_bytes_on_both_sides() -> None:
     plain = make_policy("plain", "llama", byte_tokenizer(begin=False, merges=False))
     for policy in (BYTES, plain):
-        ids, why_not = encode_foreign(policy, "élan 12", True)
+        ids, why_not = encode_one(policy, "élan 12", True)
         assert why_not is None
         assert policy.tokenizer.decode(ids[:-1]) == "élan 12"
 
@@ -92,11 +97,11 @@ def test_an_empty_response_is_not_shared(kim: Policy) -> None:
 def test_a_learner_leaves_out_text_that_it_cannot_represent(
     kim: Policy, text: str, reason: str
 ) -> None:
-    assert encode_foreign(kim, text, True)[1] == reason
+    assert encode_one(kim, text, True)[1] == reason
 
 
 def test_a_marker_of_one_family_is_scored_as_the_text_that_it_is_for_another(lee: Policy) -> None:
-    ids, why_not = encode_foreign(lee, "1<stop>2", True)
+    ids, why_not = encode_one(lee, "1<stop>2", True)
     assert why_not is None
     assert lee.tokenizer.decode(ids[:-1]) == "1<stop>2"
 
@@ -169,7 +174,7 @@ def test_a_template_that_refuses_a_system_message_is_reported(
 @given(text=st.text(max_size=40))
 def test_any_text_is_either_represented_exactly_or_left_out(text: str) -> None:
     for learner in (BYTES, CHARACTERS):
-        ids, why_not = encode_foreign(learner, text, False)
+        ids, why_not = encode_one(learner, text, False)
         if why_not is None:
             assert learner.tokenizer.decode(ids) == text
             assert set(ids).isdisjoint(learner.tokenizer.all_special_ids)

@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 from hacrl.agents.loading import load_policy
 from hacrl.agents.logprobs import pad, response_logprobs
 from hacrl.agents.policy import Policy, save_policy
-from hacrl.agents.sampling import Sample, sample
+from hacrl.agents.sampling import Sample, draw_tokens, sample
 from hacrl.config import AgentSpec
 
 PROMPTS = [[3, 4, 5], [6], [7, 8, 9, 10, 11]]
@@ -40,7 +40,8 @@ def test_recorded_logprobs_are_those_of_the_learner(
         with torch.no_grad():
             again = response_logprobs(policy, sequences, temperature)
         for row, one in enumerate(samples):
-            assert again[row, : len(one.logprobs)].tolist() == pytest.approx(one.logprobs, abs=1e-5)
+            recorded = pytest.approx(one.logprobs, abs=1e-5, rel=1e-5)
+            assert again[row, : len(one.logprobs)].tolist() == recorded
 
 
 def test_settings_shipped_with_a_model_do_not_bend_the_distribution(
@@ -108,4 +109,35 @@ def test_greedy_takes_the_most_likely_token_and_records_its_true_logprob(
             again = response_logprobs(policy, sequences, 1.0)
         for row, group in enumerate(groups):
             recorded = group[0].logprobs
-            assert again[row, : len(recorded)].tolist() == pytest.approx(recorded, abs=1e-5)
+            values = pytest.approx(recorded, abs=1e-5, rel=1e-5)
+            assert again[row, : len(recorded)].tolist() == values
+
+
+def test_a_row_draws_the_same_whoever_else_is_still_there(kim: Policy) -> None:
+    """Rows that end leave the batch; with more end tokens more rows leave, and sooner."""
+    long = [one for group in draw(kim, max_new_tokens=40) for one in group]
+    stops = (*kim.stop_ids, 5, 6, 7, 8)
+    early = [
+        one
+        for group in draw(dataclasses.replace(kim, stop_ids=stops), max_new_tokens=40)
+        for one in group
+    ]
+    assert len({len(one.token_ids) for one in early}) > 3
+    for short, whole in zip(early, long, strict=True):
+        assert short.token_ids == whole.token_ids[: len(short.token_ids)]
+        assert short.logprobs == pytest.approx(
+            whole.logprobs[: len(short.logprobs)], abs=1e-5, rel=1e-5
+        )
+
+
+def test_tokens_are_drawn_with_their_probabilities() -> None:
+    probabilities = torch.tensor([0.5, 0.0, 0.3, 0.2, 0.0])
+    random = torch.Generator().manual_seed(0)
+    rows = 20_000
+    uniform = torch.rand(rows, dtype=torch.float64, generator=random)
+    tokens = draw_tokens(probabilities.log().expand(rows, -1), uniform)
+    shares = torch.bincount(tokens, minlength=5) / rows
+    assert shares[[1, 4]].tolist() == [0.0, 0.0]
+    torch.testing.assert_close(shares, probabilities, rtol=0, atol=0.01)
+    edges = torch.tensor([0.0, 1.0 - 2**-53], dtype=torch.float64)
+    assert draw_tokens(probabilities.log().expand(2, -1), edges).tolist() == [0, 3]

@@ -12,6 +12,11 @@ from typing import Literal
 
 __all__ = ["micro_batches", "mini_batches"]
 
+_SIMILAR = 0.7
+"""A row of less than this share of the longest costs more as padding than in another group."""
+_SMALL = 512
+"""Tokens up to which a group is worth filling with padding rather than closing."""
+
 
 def mini_batches(
     own: Sequence[int],
@@ -40,20 +45,28 @@ def mini_batches(
 
 
 def micro_batches(
-    rows: Sequence[int], lengths: Mapping[int, int], token_budget: int
+    rows: Sequence[int], lengths: Mapping[int, int], token_budget: int, context: int = 0
 ) -> list[list[int]]:
     """Group rows of similar length so that padded tokens stay within a budget.
 
+    A much shorter row starts a group of its own, unless the group is still small.
+
     Args:
-        lengths: tokens of each row, prompt and response together.
-        token_budget: limit of rows × longest row; a row that is longer alone still gets its turn.
+        lengths: tokens of each row that are computed.
+        token_budget: limit of rows × (context + longest row); a row that is longer alone still gets
+            its turn.
+        context: further tokens that every row has before it.
     """
     batches: list[list[int]] = []
     for row in sorted(rows, key=lambda r: (-lengths[r], r)):
-        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= token_budget:
-            batches[-1].append(row)
-        else:
-            batches.append([row])
+        if batches:
+            longest, size = lengths[batches[-1][0]], len(batches[-1]) + 1
+            similar = lengths[row] >= _SIMILAR * longest
+            small = longest * size <= _SMALL
+            if (context + longest) * size <= token_budget and (similar or small):
+                batches[-1].append(row)
+                continue
+        batches.append([row])
     return batches
 
 

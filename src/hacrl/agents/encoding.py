@@ -7,7 +7,7 @@ token, and that only if its author finished.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from jinja2 import TemplateError
@@ -87,29 +87,37 @@ def decode_response(policy: Policy, token_ids: list[int], finished: bool) -> tup
     assert isinstance(text, str)
     if not text:
         return text, "empty"
-    if not set(body).isdisjoint(_control_ids(policy)):
+    if not policy.control_ids.isdisjoint(body):
         return text, "special_token"
     if REPLACEMENT in text:  # a character cut in half, or bytes that are not text
         return text, "undecodable"
     return text, None
 
 
-def encode_foreign(policy: Policy, text: str, finished: bool) -> tuple[list[int], str | None]:
-    """Ids of another agent's response for this learner, and why it cannot learn from it, if so.
+def encode_foreign(
+    policy: Policy, texts: Sequence[str], finished: Sequence[bool]
+) -> list[tuple[list[int], str | None]]:
+    """Ids of other agents' responses for this learner, and why it cannot learn from one, if so.
 
     The ids must mean exactly the text: no control token that the text merely spells, no unknown
     token, and decoding gives the text back.
     """
+    if not texts:
+        return []
     tokenizer = policy.tokenizer
-    ids = tokenizer.encode(text, add_special_tokens=False)
-    if not set(ids).isdisjoint(_control_ids(policy) - {tokenizer.unk_token_id}):
-        return ids, "control_token"
-    if tokenizer.unk_token_id is not None and tokenizer.unk_token_id in ids:
-        return ids, "unknown_token"
-    if tokenizer.decode(ids, clean_up_tokenization_spaces=False) != text:
-        return ids, "not_representable"
-    return ids + [policy.stop_ids[0]] * finished, None
-
-
-def _control_ids(policy: Policy) -> set[int]:
-    return {*policy.tokenizer.all_special_ids, *policy.stop_ids}
+    encoded = tokenizer([*texts], add_special_tokens=False, return_attention_mask=False)
+    ids_of = cast("list[list[int]]", encoded["input_ids"])
+    again = tokenizer.batch_decode(ids_of, clean_up_tokenization_spaces=False)
+    unknown = tokenizer.unk_token_id
+    control = policy.control_ids - {unknown}
+    results: list[tuple[list[int], str | None]] = []
+    for ids, text, decoded, end in zip(ids_of, texts, again, finished, strict=True):
+        if not control.isdisjoint(ids):
+            results.append((ids, "control_token"))
+        elif unknown is not None and unknown in ids:
+            results.append((ids, "unknown_token"))
+        elif decoded != text:
+            results.append((ids, "not_representable"))
+        else:
+            results.append((ids + [policy.stop_ids[0]] * end, None))
+    return results

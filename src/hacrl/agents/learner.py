@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -18,42 +16,15 @@ from transformers import get_scheduler
 
 from hacrl.agents.batching import mini_batches
 from hacrl.agents.lessons import Lesson
-from hacrl.agents.logprobs import Sequences, pad, response_logprobs
-from hacrl.agents.memory import within_memory
+from hacrl.agents.loss import Loss, RowOutcome
 from hacrl.agents.optimizer_state import load_optimizer, save_optimizer
 from hacrl.agents.policy import Policy
 from hacrl.config.schema import Clip, Optimizer, Ratio, Update
-from hacrl.objective import Rows, Terms, kl_term, objective, stepwise_bounds
 
-__all__ = ["Learner", "RowOutcome", "UpdateOutcome"]
-
-T = TypeVar("T")
+__all__ = ["Learner", "UpdateOutcome"]
 
 _OPTIMIZER = "optimizer.safetensors"
 _STATE = "learner.json"
-
-
-@dataclass(frozen=True, slots=True)
-class RowOutcome:
-    """What one computed row did.
-
-    Args:
-        update: number of the optimizer update within the step.
-        log_ratio: log of the sequence ratio in nats per token, before the limit.
-        below: 1 if the ratio was below the clip interval (at token level: share of tokens).
-        above: likewise above.
-        limited: whether a ratio was beyond the limit before exp.
-        teaches: whether the row had a gradient.
-        finite: whether its ratio and its value are.
-    """
-
-    update: int
-    log_ratio: float
-    below: float
-    above: float
-    limited: bool
-    teaches: bool
-    finite: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +66,13 @@ class Learner:
         total_updates: int,
     ) -> None:
         self._policy = policy
-        self._reference = reference
-        self._temperature = temperature
+        self._loss = Loss(
+            policy, reference, temperature=temperature, ratio=ratio, clip=clip, update=update
+        )
         self._mini_batches = mini_batches
-        self._ratio = ratio
-        self._clip = clip
-        self._update = update
+        self._order = update.order
+        self._checkpointing = update.gradient_checkpointing
         self._max_grad_norm = optimizer.max_grad_norm
-        self._micro_batch_tokens = update.micro_batch_tokens
         self.skipped_in_a_row = 0
         policy.activate()
         self._parameters = {
@@ -122,14 +92,13 @@ class Learner:
             num_warmup_steps=optimizer.warmup_updates,
             num_training_steps=total_updates,
         )
-        if update.gradient_checkpointing:
+        if self._checkpointing:
             policy.model.gradient_checkpointing_enable({"use_reentrant": False})
 
     @property
     def reduced_micro_batch_tokens(self) -> int | None:
         """Padded tokens that are computed at once since memory ran out, None if it has not."""
-        wanted = self._update.micro_batch_tokens
-        return self._micro_batch_tokens if self._micro_batch_tokens < wanted else None
+        return self._loss.reduced_micro_batch_tokens
 
     def learn(self, lessons: Sequence[Lesson]) -> tuple[dict[int, RowOutcome], list[UpdateOutcome]]:
         """One pass over the lessons of a step.
@@ -146,11 +115,11 @@ class Learner:
         own = by_agent.pop(self._policy.name)
         rows: dict[int, RowOutcome] = {}
         updates: list[UpdateOutcome] = []
-        if self._update.gradient_checkpointing:  # acts in training mode alone; dropout is 0 anyway
+        if self._checkpointing:  # acts in training mode alone; dropout is 0 anyway
             self._policy.model.train()
-        for batch in mini_batches(own, by_agent, self._mini_batches, self._update.order):
+        for batch in mini_batches(own, by_agent, self._mini_batches, self._order):
             if batch:
-                loss, outcomes = self._accumulate(lessons, batch, update=len(updates))
+                loss, outcomes = self._loss.backward(lessons, batch, update=len(updates))
                 updates.append(self._step(loss))
                 rows |= outcomes
         self._policy.model.eval()
@@ -162,28 +131,21 @@ class Learner:
         A sampler in other arithmetic than the learner's would make ratios differ from 1 before any
         update, by more than the own clip allows.
         """
-        lengths = {i: le.length for i, le in enumerate(lessons) if le.own and self._active(le)}
-
-        def work(parts: Sequence[Sequence[int]]) -> list[Lesson]:
-            new = list(lessons)
-            for part in parts:
-                with torch.no_grad(), self._autocast():
-                    logprob_RT = response_logprobs(
-                        self._policy, self._pad([lessons[i] for i in part]), self._temperature
-                    )
-                for i, row in zip(part, logprob_RT.tolist(), strict=True):
-                    values = tuple(row[: lessons[i].rollout.length])
-                    new[i] = dataclasses.replace(lessons[i], recomputed=values)
-            return new
-
-        return self._within_memory(work, lengths)
+        own = [i for i, lesson in enumerate(lessons) if lesson.own and self._loss.active(lesson)]
+        logprobs = self._loss.logprobs(self._policy, lessons, own)
+        return [
+            dataclasses.replace(lesson, recomputed=tuple(logprobs[i].tolist()))
+            if i in logprobs
+            else lesson
+            for i, lesson in enumerate(lessons)
+        ]
 
     def save(self, folder: Path) -> None:
         """Write what learning continues from, the weights apart."""
         save_optimizer(self._optimizer, self._parameters, folder / _OPTIMIZER)
         state = {
             "updates": self._scheduler.last_epoch,
-            "micro_batch_tokens": self._micro_batch_tokens,
+            "micro_batch_tokens": self._loss.micro_batch_tokens,
             "skipped_in_a_row": self.skipped_in_a_row,
         }
         (folder / _STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
@@ -196,7 +158,7 @@ class Learner:
         """
         load_optimizer(self._optimizer, self._parameters, folder / _OPTIMIZER)
         state = json.loads((folder / _STATE).read_text("utf-8"))
-        self._micro_batch_tokens = min(state["micro_batch_tokens"], self._update.micro_batch_tokens)
+        self._loss.reduce(state["micro_batch_tokens"])
         self.skipped_in_a_row = state["skipped_in_a_row"]
         done, scheduler = state["updates"], self._scheduler
         rates = [
@@ -207,128 +169,21 @@ class Learner:
             group["lr"] = rate
         scheduler.last_epoch, scheduler._last_lr = done, rates
 
-    def _within_memory(
-        self, work: Callable[[Sequence[Sequence[int]]], T], lengths: Mapping[int, int]
-    ) -> T:
-        result, self._micro_batch_tokens = within_memory(
-            self._policy.name, work, lengths, self._micro_batch_tokens
-        )
-        return result
-
     def gradient(self, lessons: Sequence[Lesson], batch: Sequence[int]) -> list[Tensor]:
         """The gradient of the mean objective of some rows, as at the first update of a step.
 
         One tensor per trained parameter. Without the KL term; changes nothing that training uses.
         """
-        parameters = list(self._parameters.values())
-        lengths = {i: lessons[i].length for i in batch if lessons[i].advantage != 0}
-
-        def work(parts: Sequence[Sequence[int]]) -> list[Tensor]:
-            total = [torch.zeros_like(parameter) for parameter in parameters]
-            for part in parts:
-                with self._autocast():
-                    _, terms = self._objective([lessons[i] for i in part], update=0)
-                value = terms.value_R.sum() / len(batch)
-                gradients = torch.autograd.grad(value, parameters, materialize_grads=True)
-                for whole, more in zip(total, gradients, strict=True):
-                    whole += more
-            return total
-
-        self._policy.model.train(self._update.gradient_checkpointing)
-        total = self._within_memory(work, lengths)
+        kept = {name: parameter.grad for name, parameter in self._parameters.items()}
+        self._policy.model.train(self._checkpointing)
+        taught = [i for i in batch if lessons[i].advantage != 0]
+        self._loss.backward_rows(lessons, taught, len(batch), update=0, reference={})
         self._policy.model.eval()
+        total = []
+        for name, parameter in self._parameters.items():
+            grad, parameter.grad = parameter.grad, kept[name]
+            total.append(torch.zeros_like(parameter) if grad is None else -grad)
         return total
-
-    def _active(self, lesson: Lesson) -> bool:
-        """Whether a lesson can have a gradient at all."""
-        wanted = lesson.advantage != 0 or (lesson.own and self._reference is not None)
-        return lesson.left_out is None and wanted
-
-    def _pad(self, lessons: Sequence[Lesson]) -> Sequences:
-        return pad(
-            [lesson.prompt_ids for lesson in lessons],
-            [lesson.response_ids for lesson in lessons],
-            self._policy.pad_id,
-            self._policy.device,
-        )
-
-    def _accumulate(
-        self, lessons: Sequence[Lesson], batch: Sequence[int], update: int
-    ) -> tuple[float, dict[int, RowOutcome]]:
-        """Add up the gradient of one mini-batch's loss, micro-batch by micro-batch.
-
-        The loss is minus the mean over all rows of the mini-batch, so that neither the split into
-        micro-batches nor the rows that need no computing change the gradient.
-        """
-        lengths = {i: lessons[i].length for i in batch if self._active(lessons[i])}
-
-        def work(parts: Sequence[Sequence[int]]) -> tuple[float, dict[int, RowOutcome]]:
-            self._optimizer.zero_grad()  # of an attempt that ran out of memory
-            outcomes: dict[int, RowOutcome] = {}
-            loss = 0.0
-            for part in parts:
-                with self._autocast():
-                    value_R, terms = self._objective([lessons[i] for i in part], update)
-                part_loss = -value_R.sum() / len(batch)
-                torch.autograd.backward(part_loss)
-                loss += part_loss.item()
-                columns = (
-                    *(terms.log_ratio_R, terms.below_R, terms.above_R),
-                    *(terms.limited_R, terms.teaches_R),
-                    value_R.isfinite() & terms.log_ratio_R.isfinite(),
-                )
-                for i, *row in zip(part, *(column.tolist() for column in columns), strict=True):
-                    outcomes[i] = RowOutcome(update, *row)
-            return loss, outcomes
-
-        return self._within_memory(work, lengths)
-
-    def _objective(self, lessons: Sequence[Lesson], update: int) -> tuple[Tensor, Terms]:
-        """The objective of each row, less the KL term of own rows, and its parts."""
-        device = self._policy.device
-
-        def floats(values: Sequence[float]) -> Tensor:
-            return torch.tensor(values, dtype=torch.float32, device=device)
-
-        sequences = self._pad(lessons)
-        reference_RT = self._reference_logprobs(sequences)
-        logprob_RT = response_logprobs(self._policy, sequences, self._temperature)
-        old_RT = torch.zeros_like(logprob_RT)
-        if self._ratio.level == "token":
-            for row, lesson in enumerate(lessons):
-                old_RT[row, : lesson.rollout.length] = floats(lesson.old_logprobs)
-        terms = objective(
-            Rows(
-                logprob_RT=logprob_RT,
-                mask_RT=sequences.response_mask_RT,
-                old_logprob_R=floats([math.fsum(lesson.old_logprobs) for lesson in lessons]),
-                old_length_R=floats([lesson.rollout.length for lesson in lessons]),
-                advantage_R=floats([lesson.advantage for lesson in lessons]),
-                own_R=torch.tensor([lesson.own for lesson in lessons], device=device),
-                old_logprob_RT=old_RT,
-            ),
-            level=self._ratio.level,
-            length=self._ratio.length,
-            alpha=self._ratio.alpha,
-            own_clip=(self._clip.own_low, self._clip.own_high),
-            cross_clip=self._clip.cross,
-            cross_bounds=stepwise_bounds(self._clip.delta, self._clip.delta_step, update),
-        )
-        if reference_RT is None:
-            return terms.value_R, terms
-        own_R = floats([float(lesson.own) for lesson in lessons])
-        kl_R = own_R * kl_term(logprob_RT, reference_RT, sequences.response_mask_RT)
-        return terms.value_R - self._update.kl * kl_R, terms
-
-    def _reference_logprobs(self, sequences: Sequences) -> Tensor | None:
-        """Computed before those of the policy, since the two may be adapters of one model."""
-        if self._reference is None:
-            return None
-        self._reference.activate()
-        with torch.no_grad():
-            logprob_RT = response_logprobs(self._reference, sequences, self._temperature)
-        self._policy.activate()
-        return logprob_RT
 
     def _step(self, loss: float) -> UpdateOutcome:
         parameters = list(self._parameters.values())
@@ -344,8 +199,3 @@ class Learner:
             self._scheduler.step()
         self._optimizer.zero_grad()
         return UpdateOutcome(loss, norm, rate, skipped)
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        if self._update.autocast == "off":
-            return nullcontext()
-        return torch.autocast(self._policy.device.type, torch.bfloat16)

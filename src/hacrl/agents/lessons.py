@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hacrl.agents.encoding import encode_foreign
 from hacrl.agents.policy import Policy
-from hacrl.records import Pool, Rollout
+from hacrl.records import Pool, Rollout, Verified
 
 __all__ = ["Lesson", "make_lessons"]
 
@@ -60,28 +60,40 @@ def make_lessons(
         prompt_ids: the batch's prompts in the learner's tokens.
     """
     lessons = []
+    limit = policy.max_tokens
     for agent in (policy.name, *sources):
-        for row in pool.of(agent):
-            rollout, own = row.rollout, agent == policy.name
-            ids: Sequence[int] = rollout.token_ids
-            left_out = None
-            if row.verdict.reward is None:
-                left_out = "unscored"
-            elif not own:
-                ids, left_out = _foreign(policy, rollout)
+        rows = pool.of(agent)
+        encoded = _own(rows) if agent == policy.name else _foreign(policy, rows)
+        for row, (ids, left_out) in zip(rows, encoded, strict=True):
+            rollout = row.rollout
             prompt = prompt_ids[rollout.prompt]
-            if (
-                left_out is None
-                and policy.max_tokens
-                and len(prompt) + len(ids) > policy.max_tokens
-            ):
+            if left_out is None and limit and len(prompt) + len(ids) > limit:
                 left_out = "too_long"
             value = advantage[agent][rollout.prompt][rollout.sample]
-            lessons.append(Lesson(rollout, own, value, prompt, ids, left_out))
+            lessons.append(Lesson(rollout, agent == policy.name, value, prompt, ids, left_out))
     return lessons
 
 
-def _foreign(policy: Policy, rollout: Rollout) -> tuple[list[int], str | None]:
-    if rollout.unshareable is not None:
-        return [], rollout.unshareable
-    return encode_foreign(policy, rollout.text, rollout.finished)
+_Encoded = tuple[Sequence[int], str | None]
+"""Ids for the learner, and why it cannot use them, if so."""
+
+
+def _own(rows: Sequence[Verified]) -> list[_Encoded]:
+    return [
+        (row.rollout.token_ids, "unscored" if row.verdict.reward is None else None) for row in rows
+    ]
+
+
+def _foreign(policy: Policy, rows: Sequence[Verified]) -> list[_Encoded]:
+    results: list[_Encoded] = [
+        ((), "unscored" if row.verdict.reward is None else row.rollout.unshareable) for row in rows
+    ]
+    usable = [i for i, (_, left_out) in enumerate(results) if left_out is None]
+    encoded = encode_foreign(
+        policy,
+        [rows[i].rollout.text for i in usable],
+        [rows[i].rollout.finished for i in usable],
+    )
+    for i, one in zip(usable, encoded, strict=True):
+        results[i] = one
+    return results

@@ -23,6 +23,7 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+from hacrl.agents.attention import group_queries
 from hacrl.agents.policy import Policy
 from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError, first_line
@@ -221,6 +222,7 @@ def _load_model(name: str, spec: AgentSpec) -> _Loaded:
         )
     if quantized is None:
         model.to(device)
+    group_queries(model)
     for module in model.modules():
         # bitsandbytes would repack 4-bit weights for inference on some CPUs, and then no gradient
         # passes them any more.

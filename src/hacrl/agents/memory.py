@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from accelerate.utils.memory import (  # type: ignore[import-untyped]
@@ -10,7 +10,6 @@ from accelerate.utils.memory import (  # type: ignore[import-untyped]
     should_reduce_batch_size,
 )
 
-from hacrl.agents.batching import micro_batches
 from hacrl.errors import UserError
 
 __all__ = ["within_memory"]
@@ -19,10 +18,7 @@ T = TypeVar("T")
 
 
 def within_memory(
-    agent: str,
-    work: Callable[[Sequence[Sequence[int]]], T],
-    lengths: Mapping[int, int],
-    token_budget: int,
+    agent: str, work: Callable[[int], T], lengths: Sequence[int], token_budget: int
 ) -> tuple[T, int]:
     """Do work on rows in micro-batches, all of it once more in smaller ones if memory runs out.
 
@@ -30,9 +26,9 @@ def within_memory(
 
     Args:
         agent: its name, for the message.
-        work: is given micro-batches of rows; must be able to start over.
+        work: is given the padded tokens that a micro-batch may have; must be able to start over.
         lengths: tokens of each row, prompt and response together.
-        token_budget: see `micro_batches`.
+        token_budget: to begin with.
 
     Returns:
         What the work returned, and the budget that it took.
@@ -40,20 +36,19 @@ def within_memory(
     Raises:
         UserError: a single row is too much.
     """
+    longest = max(lengths, default=0)
     while True:
-        parts = micro_batches(list(lengths), lengths, token_budget)
         try:
-            return work(parts), token_budget
+            return work(token_budget), token_budget
         except RuntimeError as error:
             if not should_reduce_batch_size(error):
                 raise
-            largest = max(parts, key=lambda part: len(part) * lengths[part[0]])
-            if len(largest) == 1:
+            if token_budget <= longest:
                 raise UserError(
                     f"agent {agent}: memory is too small to learn from a single response of "
-                    f"{lengths[largest[0]]} tokens, prompt included; lower "
-                    "sampling.max_new_tokens, or set update.gradient_checkpointing: true"
+                    f"{longest} tokens, prompt included; lower sampling.max_new_tokens, or set "
+                    "update.gradient_checkpointing: true"
                 ) from error
         # Only here, where no traceback holds the tensors, is memory given back.
         clear_device_cache(garbage_collection=True)
-        token_budget = len(largest) // 2 * lengths[largest[0]]
+        token_budget = max(longest, min(token_budget, len(lengths) * longest) // 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import Cache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from hacrl.errors import UserError, first_line
 
@@ -73,10 +75,37 @@ class Policy:
         limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         return int(limit) if limit else None
 
-    def hidden_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """Last hidden states, (rows, positions, width)."""
+    @functools.cached_property
+    def control_ids(self) -> frozenset[int]:
+        """Ids that are no text: the tokenizer's special tokens and the end tokens."""
+        return frozenset((*self.tokenizer.all_special_ids, *self.stop_ids))
+
+    @functools.cached_property
+    def _counts_positions(self) -> bool:
+        return "position_ids" in inspect.signature(self.model.base_model.forward).parameters
+
+    def hidden_states(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        *,
+        position_ids: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Last hidden states, (rows, positions, width).
+
+        Args:
+            attention_mask: 1 on what counts, of what is in the cache too; None masks nothing.
+            position_ids: of the input; None counts from the end of the cache. Left out for models
+                that tell positions by the mask.
+            cache: of what came before, is continued.
+        """
         output = self.model.base_model(
-            input_ids=input_ids, attention_mask=attention_mask, use_cache=False
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            past_key_values=cache,
+            use_cache=cache is not None,
+            **({"position_ids": position_ids} if self._counts_positions else {}),
         )
         return output.last_hidden_state  # type: ignore[no-any-return]
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hacrl.advantages import Baselines
-from hacrl.agents.learner import RowOutcome, UpdateOutcome
+from hacrl.agents.learner import UpdateOutcome
 from hacrl.agents.lessons import Lesson
+from hacrl.agents.loss import RowOutcome
 from hacrl.objective import LOG_RATIO_LIMIT
 
 __all__ = ["LearnReport", "LessonRecord", "Metrics", "make_report"]

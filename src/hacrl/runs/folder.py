@@ -145,8 +145,10 @@ class RunFolder:
 
     def add_lessons(self, step: int, lessons: Iterable[LessonRecord]) -> None:
         """Store what each learner made of each rollout."""
-        rows = [asdict(lesson) for lesson in lessons]
-        columns = {f.name: [row[f.name] for row in rows] for f in fields(LessonRecord)}
+        rows = list(lessons)
+        columns = {
+            field.name: [getattr(row, field.name) for row in rows] for field in fields(LessonRecord)
+        }
         write_parquet(self.path / "lessons" / _step_file(step), columns)
 
     def add_faults(self, pool: Pool, reports: Iterable[LearnReport]) -> Path | None:

@@ -1,0 +1,221 @@
+"""(e) What the controller adds to a step: everything but sampling, verifying and the updates.
+
+Rollouts are made up, of about the length of the demo's, so that only the controller's own work is
+timed: decoding and encoding again, the pool, advantages, lessons, reports and what is written.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.speed.with_hacrl import HacrlWork, Steps
+from benchmarks.speed.work import Work, folder
+from hacrl.advantages import advantages
+from hacrl.agents.encoding import decode_response
+from hacrl.agents.learner import UpdateOutcome
+from hacrl.agents.lessons import make_lessons
+from hacrl.agents.loading import load_policy
+from hacrl.agents.loss import RowOutcome
+from hacrl.agents.policy import Policy
+from hacrl.agents.reporting import LearnReport, make_report
+from hacrl.capability import CapabilityTracker
+from hacrl.config import Recipe
+from hacrl.config.schema import Advantage, AgentSpec
+from hacrl.loop import StepResult
+from hacrl.paths import BUNDLED
+from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
+from hacrl.runs.folder import RunFolder
+from hacrl.runs.metrics import step_metrics
+
+__all__ = ["overheads", "shares"]
+
+GROUP = 8
+LENGTH = 24
+"""Characters of a response."""
+
+
+def overheads(agents: int, responses: int, repeats: int) -> dict[str, float]:
+    """Processor seconds by part, the least of some repeats.
+
+    Args:
+        agents: n; they differ in their tokenizers by turns.
+        responses: of every agent.
+    """
+    policies = [
+        load_policy(
+            f"agent{i}",
+            AgentSpec(
+                model=f"{BUNDLED}demo/assets/{('qwen3-char', 'llama-bpe')[i % 2]}", device="cpu"
+            ),
+        )
+        for i in range(agents)
+    ]
+    gc.freeze()  # as `train` does
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [_once(policies, responses, Path(folder) / str(i)) for i in range(repeats)]
+    return {part: round(min(run[part] for run in runs), 4) for part in runs[0]}
+
+
+def _once(policies: list[Policy], responses: int, folder: Path) -> dict[str, float]:
+    spent: dict[str, float] = {}
+
+    @contextmanager
+    def part(name: str) -> Iterator[None]:
+        begun = time.process_time()
+        yield
+        spent[name] = spent.get(name, 0.0) + time.process_time() - begun
+
+    names = [policy.name for policy in policies]
+    batch = tuple(
+        Prompt(f"arithmetic/{i}", "arithmetic", f"{i}+{i}=", str(2 * i))
+        for i in range(responses // GROUP)
+    )
+    sampled = {policy.name: _sampled(policy, responses) for policy in policies}
+    with part("decode"):
+        rollouts = {
+            policy.name: [_decoded(policy, rollout) for rollout in sampled[policy.name]]
+            for policy in policies
+        }
+    rewards = random.Random(0)
+    verdicts = [
+        Verdict(value, Outcome.RIGHT if value else Outcome.WRONG, "1")
+        for value in (float(rewards.random() < 0.5) for _ in range(len(names) * responses))
+    ]
+    with part("pool and capability"):
+        pool = Pool(
+            0,
+            tuple(names),
+            batch,
+            GROUP,
+            tuple(
+                Verified(*row)
+                for row in zip((r for own in rollouts.values() for r in own), verdicts, strict=True)
+            ),
+        )
+        capability = CapabilityTracker(names, 5, "mean_reward", 10.0)
+        capability.observe(pool.rewards())
+        omega = capability.ratios()
+    reports = [_learned(policy, pool, omega, k, part) for k, policy in enumerate(policies)]
+    run = RunFolder.create(folder, _recipe(names), overwrite=False)
+    with part("rollouts written"):
+        run.add_rollouts(pool)
+    with part("lessons written"):
+        run.add_lessons(0, (lesson for report in reports for lesson in report.lessons))
+    with part("metrics written"):
+        run.add_metrics(step_metrics(StepResult(pool, capability.estimates(), omega, reports, {})))
+    return spent
+
+
+def _learned(policy: Policy, pool: Pool, omega: Any, k: int, part: Any) -> LearnReport:
+    """What `Agent.learn` does around the updates."""
+    sources = [name for name in pool.agents if name != policy.name]
+    with part("advantages"):
+        judged = advantages(
+            torch.tensor(pool.rewards(), dtype=torch.float64),
+            torch.tensor(omega, dtype=torch.float64),
+            torch.ones(len(pool.agents), len(pool.agents), dtype=torch.bool),
+            **Advantage().model_dump(),
+        )
+    with part("encode"):
+        lessons = make_lessons(
+            policy,
+            pool,
+            sources,
+            dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
+            [[3, 4, 5]] * len(pool.prompts),
+        )
+    rows = {i: RowOutcome(0, -0.01, 0.0, 0.0, False, True, True) for i in range(len(lessons))}
+    updates = [UpdateOutcome(0.1, 0.1, 1e-6, False)] * len(pool.agents)
+    with part("report"):
+        return make_report(
+            policy.name,
+            sources,
+            lessons,
+            rows,
+            updates,
+            judged.baselines,
+            k,
+            skipped_in_a_row=0,
+            reduced_micro_batch_tokens=None,
+        )
+
+
+def _sampled(policy: Policy, responses: int) -> list[Rollout]:
+    draw = random.Random(policy.name)
+    rollouts = []
+    for i in range(responses):
+        text = "".join(draw.choice("0123456789+-=;") for _ in range(LENGTH))
+        ids = [*policy.tokenizer.encode(text, add_special_tokens=False), policy.stop_ids[0]]
+        rollouts.append(
+            Rollout(i // GROUP, policy.name, i % GROUP, 0, "", tuple(ids), (-0.5,) * len(ids), True)
+        )
+    return rollouts
+
+
+def _decoded(policy: Policy, rollout: Rollout) -> Rollout:
+    text, unshareable = decode_response(policy, list(rollout.token_ids), rollout.finished)
+    return replace(rollout, text=text, unshareable=unshareable)
+
+
+def _recipe(names: list[str]) -> Recipe:
+    return Recipe.model_validate(
+        {
+            "name": "controller",
+            "steps": 1,
+            "prompts_per_step": 8,
+            "agents": {name: {"model": "unused"} for name in names},
+            "tasks": {
+                "t": {"source": {"type": "jsonl", "path": "unused"}, "verifier": {"type": "exact"}}
+            },
+        }
+    )
+
+
+def shares(scratch: Path) -> dict[str, Any]:
+    """Overheads from 128 to 8,192 responses of two agents and from 2 to 8 agents; and, for 1,024
+    responses of two agents, their share of a step of two tiny models (see `Work`)."""
+    sizes = [(2, count) for count in (128, 512, 1024, 2048, 4096, 8192)] + [(4, 1024), (8, 1024)]
+    rows = []
+    for agents, count in sizes:
+        parts = overheads(agents, count, 3)
+        total = sum(parts.values())
+        rows.append(
+            {
+                "agents": agents,
+                "responses_per_agent": count,
+                "seconds": round(total, 4),
+                "microseconds_per_lesson": round(total / (agents * agents * count) * 1e6, 1),
+                "parts": parts,
+            }
+        )
+    work = Work("tiny", "mixed", False, 128, GROUP, 64)
+    steps = Steps(HacrlWork(work, {"a": folder(work, scratch, 1), "b": folder(work, scratch, 2)}))
+    taken = []
+    for _ in range(4):
+        begun = time.process_time()
+        steps.learn(steps.sample())
+        taken.append(time.process_time() - begun)
+    step = statistics.median(taken[1:])
+    overhead = sum(overheads(2, 1024, 3).values())
+    return {
+        "overheads": rows,
+        "step": {
+            "case": work.name,
+            "agents": 2,
+            "responses_per_agent": 1024,
+            "seconds": round(step, 3),
+            "overhead_seconds": round(overhead, 4),
+            "share": round(overhead / step, 4),
+        },
+    }

@@ -1,0 +1,146 @@
+"""Parts (a) to (d) and (f): ours and theirs, side by side."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed.turns import Server, Turn, alternate, running, seconds
+from benchmarks.speed.with_generate import serve_generate
+from benchmarks.speed.with_hacrl import HacrlWork, serve_sampling, serve_steps, serve_updates
+from benchmarks.speed.with_trl import TrlWork, serve_trl
+from benchmarks.speed.work import Lengths, ModelName, Work, folder
+
+__all__ = ["cases", "sampling", "steps", "two_agents", "updates"]
+
+ROUNDS: Mapping[ModelName, int] = {"tiny": 11, "smollm": 3}
+SIZES: Mapping[ModelName, tuple[int, int]] = {"tiny": (16, 8), "smollm": (4, 8)}
+"""P and G."""
+LIMITS: Mapping[tuple[ModelName, Lengths], int] = {
+    ("tiny", "equal"): 24,
+    ("tiny", "mixed"): 64,
+    ("smollm", "equal"): 24,
+    ("smollm", "mixed"): 48,
+}
+TRL_ROWS: Mapping[ModelName, int] = {"tiny": 32, "smollm": 8}
+"""Rows of a forward and backward pass at which TRL was fastest."""
+
+
+def cases(models: Sequence[ModelName], silent: Sequence[bool] = (False, True)) -> list[Work]:
+    """Every kind of step."""
+    kinds: tuple[Lengths, ...] = ("equal", "mixed")
+    return [
+        Work(model, lengths, quiet, *SIZES[model], LIMITS[model, lengths])
+        for model in models
+        for lengths in kinds
+        for quiet in silent
+    ]
+
+
+def steps(work: Work, scratch: Path) -> dict[str, Any]:
+    """(a), (f) One step of one agent: GSPO here against GSPO in TRL."""
+    model = folder(work, scratch)
+    return _compared(
+        work,
+        {
+            "hacrl": (serve_steps, HacrlWork(work, {"a": model})),
+            "trl": (serve_trl, TrlWork(work, model, scratch / "trl", TRL_ROWS[work.model])),
+        },
+    )
+
+
+def updates(work: Work, scratch: Path) -> dict[str, Any]:
+    """(c) The update alone, from rollouts that stay the same; the weights hardly move."""
+    model, rate = folder(work, scratch), 1e-12
+    return _compared(
+        work,
+        {
+            "hacrl": (
+                serve_updates,
+                HacrlWork(work, {"a": model}, {"optimizer": {"learning_rate": rate}}),
+            ),
+            "trl": (
+                serve_trl,
+                TrlWork(
+                    work,
+                    model,
+                    scratch / "trl",
+                    TRL_ROWS[work.model],
+                    sample_once=True,
+                    changes={"learning_rate": rate},
+                ),
+            ),
+        },
+    )
+
+
+def sampling(work: Work, scratch: Path) -> dict[str, Any]:
+    """(b) Sampling alone. A vLLM side belongs here, where vLLM is installed."""
+    job = HacrlWork(work, {"a": folder(work, scratch)})
+    return _compared(work, {"hacrl": (serve_sampling, job), "generate": (serve_generate, job)})
+
+
+def two_agents(work: Work, scratch: Path) -> dict[str, Any]:
+    """(d) A HACPO step of two agents against two trainers, all one after another on one core.
+
+    From the same number of rollouts HACPO learns twice as much as GSPO: every agent also learns
+    from the other's. `trl` is two trainers with one pass over their own; `trl_two_passes` is two
+    with `num_iterations=2`, which make as many updates from as many rows as HACPO does.
+    """
+    models = {"a": folder(work, scratch, 1), "b": folder(work, scratch, 2)}
+    sides: dict[str, tuple[Server, Any]] = {"hacrl": (serve_steps, HacrlWork(work, models))}
+    for updates_ in (1, 2):
+        for name, model in models.items():
+            job = TrlWork(work, model, scratch / f"trl-{name}", TRL_ROWS[work.model], updates_)
+            sides[f"trl {updates_} {name}"] = (serve_trl, job)
+    with running(sides) as wires:
+        turns = alternate(wires, ROUNDS[work.model])
+    both = {
+        "hacrl": turns["hacrl"],
+        "trl": _together(turns["trl 1 a"], turns["trl 1 b"]),
+        "trl_two_passes": _together(turns["trl 2 a"], turns["trl 2 b"]),
+    }
+    return _result(work, both)
+
+
+def _together(left: Sequence[Turn], right: Sequence[Turn]) -> list[Turn]:
+    return [
+        Turn(a.wall + b.wall, a.cpu + b.cpu, a.peak + b.peak)
+        for a, b in zip(left, right, strict=True)
+    ]
+
+
+def _compared(work: Work, sides: Mapping[str, tuple[Server, Any]]) -> dict[str, Any]:
+    with running(sides) as wires:
+        return _result(work, alternate(wires, ROUNDS[work.model]))
+
+
+def _result(work: Work, turns: Mapping[str, Sequence[Turn]]) -> dict[str, Any]:
+    """Seconds and memory of each side, and how many times faster than each other side we are."""
+    ours = turns["hacrl"]
+    return {
+        "case": work.name,
+        "prompts": work.prompts,
+        "group_size": work.group_size,
+        "max_new_tokens": work.max_new_tokens,
+        "seconds": {name: seconds(own) for name, own in turns.items()},
+        "times_faster_than": {
+            name: _ratios(own, ours) for name, own in turns.items() if name != "hacrl"
+        },
+    }
+
+
+def _ratios(theirs: Sequence[Turn], ours: Sequence[Turn]) -> dict[str, float]:
+    """Median, least and most of the ratios round by round; and of processor time."""
+    walls = [a.wall / b.wall for a, b in zip(theirs, ours, strict=True)]
+    return {
+        "median": round(statistics.median(walls), 2),
+        "min": round(min(walls), 2),
+        "max": round(max(walls), 2),
+        "cpu_median": round(
+            statistics.median(a.cpu / b.cpu for a, b in zip(theirs, ours, strict=True)), 2
+        ),
+        "memory": round(theirs[-1].peak / ours[-1].peak, 2),
+    }

@@ -1,0 +1,40 @@
+"""The parts of the benchmark by name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.speed import accuracy, pairs
+from benchmarks.speed.bounds import bounds
+from benchmarks.speed.controller import shares
+from benchmarks.speed.work import ModelName, Work
+
+__all__ = ["PARTS"]
+
+
+def _each(
+    measure: Callable[[Work, Path], dict[str, Any]], silent: tuple[bool, ...] = (False, True)
+) -> Callable[[list[ModelName], Path], list[dict[str, Any]]]:
+    def run(models: list[ModelName], scratch: Path) -> list[dict[str, Any]]:
+        found = []
+        for work in pairs.cases(models, silent):
+            found.append(measure(work, scratch))
+            sys.stderr.write(json.dumps(found[-1], ensure_ascii=False) + "\n")
+        return found
+
+    return run
+
+
+PARTS: dict[str, Callable[[list[ModelName], Path], Any]] = {
+    "a": _each(pairs.steps),
+    "b": _each(pairs.sampling, (False,)),
+    "c": _each(pairs.updates),
+    "d": _each(pairs.two_agents, (False, True)),
+    "e": lambda models, scratch: shares(scratch),
+    "g": lambda models, scratch: accuracy.race(scratch),
+    "bounds": _each(bounds, (False,)),
+}

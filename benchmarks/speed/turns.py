@@ -1,0 +1,115 @@
+"""Sides that take turns: each in a process of its own, one thread each, one step at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+__all__ = ["Server", "Side", "Turn", "alternate", "running", "seconds", "serve"]
+
+Server = Callable[["Side", Any], None]
+"""Sets up one side and works through its turns; the second argument is what it works on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one step took. `cpu` is the processor time of the process, which other processes on
+    the machine disturb less than `wall`; `peak` the most memory it has ever held, in MiB."""
+
+    wall: float
+    cpu: float
+    peak: float
+
+
+class Side:
+    """The worker's end of the wire."""
+
+    def __init__(self, wire: Connection) -> None:
+        self._wire = wire
+        self._begun = (0.0, 0.0)
+
+    def wait(self) -> bool:
+        """Wait for one's turn; false when there are no more."""
+        go = bool(self._wire.recv())
+        self._begun = (time.perf_counter(), time.process_time())
+        return go
+
+    def done(self) -> None:
+        """Report the turn that `wait` began."""
+        wall, cpu = time.perf_counter() - self._begun[0], time.process_time() - self._begun[1]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        self._wire.send(Turn(wall, cpu, peak))
+
+
+def serve(side: Side, step: Callable[[], object]) -> None:
+    """Do one step a turn."""
+    while side.wait():
+        step()
+        side.done()
+
+
+@contextmanager
+def running(sides: Mapping[str, tuple[Server, Any]]) -> Iterator[dict[str, Connection]]:
+    """Start every side in a fresh process."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # read by the children as they import torch
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    context = multiprocessing.get_context("spawn")
+    wires, processes = {}, []
+    for name, (server, work) in sides.items():
+        here, there = context.Pipe()
+        process = context.Process(target=_work, args=(there, server, work), daemon=True)
+        process.start()
+        there.close()
+        wires[name] = here
+        processes.append(process)
+    try:
+        yield wires
+        for wire in wires.values():
+            wire.send(False)
+    finally:
+        for process in processes:
+            process.join(10)
+            process.terminate()
+
+
+def _work(wire: Connection, server: Server, work: Any) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    server(Side(wire), work)
+
+
+def alternate(
+    wires: Mapping[str, Connection], rounds: int, warmup: int = 1
+) -> dict[str, list[Turn]]:
+    """Turns of each side, `rounds` each after `warmup`; the order changes from round to round."""
+    turns: dict[str, list[Turn]] = {name: [] for name in wires}
+    for number in range(-warmup, rounds):
+        for name in list(wires) if number % 2 else list(wires)[::-1]:
+            wires[name].send(True)
+            turn = wires[name].recv()
+            if number >= 0:
+                turns[name].append(turn)
+    return turns
+
+
+def seconds(turns: Sequence[Turn]) -> dict[str, float]:
+    """Median, least and most wall time of a step, its median processor time, and peak memory."""
+    walls = [turn.wall for turn in turns]
+    return {
+        "median": round(statistics.median(walls), 4),
+        "min": round(min(walls), 4),
+        "max": round(max(walls), 4),
+        "cpu_median": round(statistics.median(turn.cpu for turn in turns), 4),
+        "peak_mib": round(turns[-1].peak),
+    }

@@ -1,0 +1,250 @@
+"""The loss of a mini-batch of lessons, and its way back to the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from hacrl.agents.lessons import Lesson
+from hacrl.agents.memory import within_memory
+from hacrl.agents.policy import Policy
+from hacrl.agents.prompt_pass import can_share_prompts
+from hacrl.agents.scoring import Scored, scored, scored_whole
+from hacrl.config.schema import Clip, Ratio, Update
+from hacrl.objective import Rows, Terms, kl_term, objective, stepwise_bounds
+
+__all__ = ["Loss", "RowOutcome"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RowOutcome:
+    """What one computed row did.
+
+    Args:
+        update: number of the optimizer update within the step.
+        log_ratio: log of the sequence ratio in nats per token, before the limit.
+        below: 1 if the ratio was below the clip interval (at token level: share of tokens).
+        above: likewise above.
+        limited: whether a ratio was beyond the limit before exp.
+        teaches: whether the row had a gradient.
+        finite: whether its ratio and its value are.
+    """
+
+    update: int
+    log_ratio: float
+    below: float
+    above: float
+    limited: bool
+    teaches: bool
+    finite: bool
+
+
+class Loss:
+    """Computes losses of a policy's lessons in micro-batches that memory has room for.
+
+    Args:
+        policy: whose weights, or adapter, get the gradients.
+        reference: frozen, for the KL term. It may be the same model without the adapter.
+        temperature: at which the responses were sampled.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        reference: Policy | None,
+        *,
+        temperature: float,
+        ratio: Ratio,
+        clip: Clip,
+        update: Update,
+    ) -> None:
+        self._policy = policy
+        self._reference = reference
+        self._temperature = temperature
+        self._ratio = ratio
+        self._clip = clip
+        self._update = update
+        on_cpu = policy.device.type == "cpu"
+        self._wanted_tokens = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
+        self.micro_batch_tokens = self._wanted_tokens
+        self._share_prompts = can_share_prompts(policy) and not update.gradient_checkpointing
+
+    @property
+    def reduced_micro_batch_tokens(self) -> int | None:
+        """Padded tokens that are computed at once since memory ran out, None if it has not."""
+        reduced = self.micro_batch_tokens < self._wanted_tokens
+        return self.micro_batch_tokens if reduced else None
+
+    def reduce(self, micro_batch_tokens: int) -> None:
+        """Compute so many padded tokens at once, unless the recipe asks for fewer."""
+        self.micro_batch_tokens = min(micro_batch_tokens, self._wanted_tokens)
+
+    @torch.no_grad()
+    def logprobs(
+        self, policy: Policy, lessons: Sequence[Lesson], rows: Sequence[int]
+    ) -> dict[int, Tensor]:
+        """log π(y_t) of the tokens of each row, without gradients."""
+
+        def work(token_budget: int) -> dict[int, Tensor]:
+            return {
+                i: row_T[: len(lessons[i].response_ids)]
+                for part, logprob_RT, _ in self._scored(policy, lessons, rows, token_budget)
+                for i, row_T in zip(part, logprob_RT, strict=True)
+            }
+
+        policy.activate()
+        logprobs = self._within_memory(work, lessons, rows)
+        self._policy.activate()
+        return logprobs
+
+    def backward(
+        self, lessons: Sequence[Lesson], batch: Sequence[int], update: int
+    ) -> tuple[float, dict[int, RowOutcome]]:
+        """Put the gradient of one mini-batch's loss into the weights, in place of what is there.
+
+        Args:
+            batch: rows of the mini-batch.
+            update: m, number of the update within the step.
+
+        Returns:
+            The loss, and what each row did that was computed.
+
+        Raises:
+            UserError: memory is too small for a single row.
+        """
+        active = [i for i in batch if self.active(lessons[i])]
+        reference: dict[int, Tensor] = {}
+        if self._reference is not None:
+            own = [i for i in active if lessons[i].own]
+            reference = self.logprobs(self._reference, lessons, own)
+        return self.backward_rows(lessons, active, len(batch), update, reference)
+
+    def backward_rows(
+        self,
+        lessons: Sequence[Lesson],
+        rows: Sequence[int],
+        count: int,
+        update: int,
+        reference: Mapping[int, Tensor],
+    ) -> tuple[float, dict[int, RowOutcome]]:
+        """See `backward`: micro-batch by micro-batch, with the choices made.
+
+        The loss is minus the mean over all rows of the mini-batch, so that neither the split into
+        micro-batches nor the rows that need no computing change the gradient.
+
+        Args:
+            rows: that are computed.
+            count: of all rows of the mini-batch.
+            reference: log-probabilities of own rows for the KL term, empty without it.
+        """
+
+        def work(token_budget: int) -> tuple[float, dict[int, RowOutcome]]:
+            self._policy.model.zero_grad()  # of an attempt that ran out of memory
+            outcomes: dict[int, RowOutcome] = {}
+            loss = 0.0
+            for part, logprob_RT, mask_RT in self._scored(
+                self._policy, lessons, rows, token_budget
+            ):
+                chosen = [lessons[i] for i in part]
+                terms = self._objective(chosen, logprob_RT, mask_RT, update)
+                value_R = terms.value_R
+                if reference:
+                    value_R = value_R - self._update.kl * _kl(
+                        [reference.get(i) for i in part], logprob_RT, mask_RT
+                    )
+                part_loss = -value_R.sum() / count
+                torch.autograd.backward(part_loss)
+                loss += part_loss.item()
+                columns = (
+                    *(terms.log_ratio_R, terms.below_R, terms.above_R),
+                    *(terms.limited_R, terms.teaches_R),
+                    value_R.isfinite() & terms.log_ratio_R.isfinite(),
+                )
+                for i, *row in zip(part, *(column.tolist() for column in columns), strict=True):
+                    outcomes[i] = RowOutcome(update, *row)
+            return loss, outcomes
+
+        return self._within_memory(work, lessons, rows)
+
+    def active(self, lesson: Lesson) -> bool:
+        """Whether a lesson can have a gradient at all."""
+        wanted = lesson.advantage != 0 or (lesson.own and self._reference is not None)
+        return lesson.left_out is None and wanted
+
+    def _within_memory(
+        self, work: Callable[[int], T], lessons: Sequence[Lesson], rows: Sequence[int]
+    ) -> T:
+        lengths = [lessons[i].length for i in rows]
+        result, self.micro_batch_tokens = within_memory(
+            self._policy.name, work, lengths, self.micro_batch_tokens
+        )
+        return result
+
+    def _scored(
+        self, policy: Policy, lessons: Sequence[Lesson], rows: Sequence[int], token_budget: int
+    ) -> Iterator[Scored]:
+        """Micro-batches of some lessons with their log-probabilities under a policy."""
+        score = scored if self._share_prompts else scored_whole
+        for part, logprob_RT, mask_RT in score(
+            policy,
+            [lessons[i].prompt_ids for i in rows],
+            [lessons[i].response_ids for i in rows],
+            token_budget,
+            self._temperature,
+            self._autocast,
+        ):
+            yield [rows[j] for j in part], logprob_RT, mask_RT
+
+    def _objective(
+        self, lessons: Sequence[Lesson], logprob_RT: Tensor, mask_RT: Tensor, update: int
+    ) -> Terms:
+        """The objective of each row and its parts."""
+        device = self._policy.device
+
+        def floats(values: Sequence[float]) -> Tensor:
+            return torch.tensor(values, dtype=torch.float32, device=device)
+
+        old_RT = torch.zeros_like(logprob_RT)
+        if self._ratio.level == "token":
+            for row, lesson in enumerate(lessons):
+                old_RT[row, : lesson.rollout.length] = floats(lesson.old_logprobs)
+        return objective(
+            Rows(
+                logprob_RT=logprob_RT,
+                mask_RT=mask_RT,
+                old_logprob_R=floats([math.fsum(lesson.old_logprobs) for lesson in lessons]),
+                old_length_R=floats([lesson.rollout.length for lesson in lessons]),
+                advantage_R=floats([lesson.advantage for lesson in lessons]),
+                own_R=torch.tensor([lesson.own for lesson in lessons], device=device),
+                old_logprob_RT=old_RT,
+            ),
+            level=self._ratio.level,
+            length=self._ratio.length,
+            alpha=self._ratio.alpha,
+            own_clip=(self._clip.own_low, self._clip.own_high),
+            cross_clip=self._clip.cross,
+            cross_bounds=stepwise_bounds(self._clip.delta, self._clip.delta_step, update),
+        )
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        if self._update.autocast == "off":
+            return nullcontext()
+        return torch.autocast(self._policy.device.type, torch.bfloat16)
+
+
+def _kl(reference: Sequence[Tensor | None], logprob_RT: Tensor, mask_RT: Tensor) -> Tensor:
+    """KL to the reference of the rows (R,) that have one, which are the own ones; 0 elsewhere."""
+    reference_RT = logprob_RT.detach().clone()
+    for row, logprob_T in enumerate(reference):
+        if logprob_T is not None:
+            reference_RT[row, : len(logprob_T)] = logprob_T
+    has_R = torch.tensor([one is not None for one in reference], device=logprob_RT.device)
+    return kl_term(logprob_RT, reference_RT, mask_RT) * has_R

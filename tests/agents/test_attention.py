@@ -1,0 +1,34 @@
+"""Grouped attention is the library's, without its copies."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+
+from hacrl.agents.attention import group_queries
+from hacrl.agents.policy import Policy
+
+
+def test_grouped_attention_gives_the_same_hidden_states_and_gradients(kim: Policy) -> None:
+    ids = torch.tensor([[3, 4, 5, 6, 7, 8], [9, 10, 11, 2, 2, 2]])
+    mask = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]])
+    found = []
+    for grouped in (False, True):
+        model = copy.deepcopy(kim.model)
+        if grouped:
+            group_queries(model)
+            assert model.config._attn_implementation != "sdpa"
+        hidden = model.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+        hidden[mask.bool()].square().sum().backward()
+        found.append((hidden[mask.bool()], [p.grad for p in model.parameters()]))
+    (plain, plain_gradient), (ours, our_gradient) = found
+    torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-5)
+    for a, b in zip(our_gradient, plain_gradient, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-3)
+
+
+def test_a_model_with_attention_of_its_own_keeps_it(kim: Policy) -> None:
+    kim.model.set_attn_implementation("eager")
+    group_queries(kim.model)
+    assert kim.model.config._attn_implementation == "eager"
