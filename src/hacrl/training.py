@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -133,7 +133,7 @@ def _train(
         with explain_disk(run.path):
             recorder.evaluation(held_out.after(completed, run.path))
 
-    with held_out, verifiers, finish_phase_on_interrupt() as stop:
+    with closing(fleet), held_out, verifiers, finish_phase_on_interrupt() as stop:
         phases = Phases(observer.phase, stop)
         with (
             Saver(recipe, run, fleet.checkpoint, data, phases) as saver,

@@ -18,6 +18,7 @@ from hacrl.agents.loading import SharedModels, load_policy
 from hacrl.agents.policy import Policy, restore_policy, save_policy
 from hacrl.agents.reporting import LearnReport, make_report
 from hacrl.agents.respondent import Respondent
+from hacrl.agents.samplers import Sampler, make_sampler
 from hacrl.config.schema import Advantage, Recipe
 from hacrl.records import Decoding, Pool
 
@@ -35,8 +36,10 @@ class Agent(Respondent):
         sharing: for every agent of the run, whom it learns from; decides the baselines.
         decoding: how it draws responses in training.
         advantage: how it judges them.
-        recompute: whether the log-probabilities of its own responses are recomputed for learning.
+        recompute: whether the log-probabilities of its own responses are recomputed for learning;
+            None recomputes them when the sampler says that its own are not exact.
         seed: of the run.
+        sampler: draws its responses; None lets the policy's own model do it.
     """
 
     def __init__(
@@ -47,10 +50,11 @@ class Agent(Respondent):
         sharing: dict[str, tuple[str, ...]],
         decoding: Decoding,
         advantage: Advantage,
-        recompute: bool,
+        recompute: bool | None,
         seed: int,
+        sampler: Sampler | None = None,
     ) -> None:
-        super().__init__(policy, decoding, seed)
+        super().__init__(policy, decoding, seed, sampler)
         self._learner = learner
         self._sharing = sharing
         self._advantage = advantage
@@ -101,6 +105,7 @@ class Agent(Respondent):
             advantage=recipe.advantage,
             recompute=recipe.recomputes(name),
             seed=recipe.seed,
+            sampler=make_sampler(policy, recipe),
         )
 
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
@@ -125,11 +130,11 @@ class Agent(Respondent):
             dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
             [self.encode(prompt) for prompt in pool.prompts],
         )
-        if self._recompute:
+        if not self._sampler.exact if self._recompute is None else self._recompute:
             lessons = self._learner.recompute(lessons)
         rows, updates = self._learner.learn(lessons)
         self.version += sum(not update.skipped for update in updates)
-        return make_report(
+        report = make_report(
             self.name,
             sources,
             lessons,
@@ -140,6 +145,9 @@ class Agent(Respondent):
             skipped_in_a_row=self._learner.skipped_in_a_row,
             reduced_micro_batch_tokens=self._learner.reduced_micro_batch_tokens,
         )
+        report.metrics.update(self._sampler.metrics())
+        self._sampler.weights_changed()
+        return report
 
     def save(self, folder: Path) -> None:
         """Write the model, or its adapter, as an ordinary Hugging Face folder."""
@@ -160,6 +168,7 @@ class Agent(Respondent):
         restore_policy(self._policy, folder)
         self._learner.restore(folder)
         self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
+        self._sampler.weights_changed()
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])
