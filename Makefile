@@ -33,7 +33,7 @@ real: $(READY)
 
 real-vllm: $(VLLM_READY)
 	$(VLLM_BIN)/python -m scripts.real_models --out models
-	$(VLLM_BIN)/hacrl train real-vllm --overwrite
+	$(VLLM_BIN)/hacrl train real --overwrite name=real-vllm agents.smollm.sampler=vllm agents.gemma.sampler=vllm
 
 bench-vllm: $(VLLM_READY)
 	$(VLLM_BIN)/python -m benchmarks.vllm_sampling
