@@ -36,7 +36,7 @@ real-vllm: $(VLLM_READY)
 	$(VLLM_BIN)/hacrl train real --overwrite name=real-vllm agents.smollm.sampler=vllm agents.gemma.sampler=vllm
 
 bench-vllm: $(VLLM_READY)
-	$(VLLM_BIN)/python -m benchmarks.vllm_sampling
+	$(VLLM_BIN)/python benchmarks/vllm_sampling.py
 
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
