@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 VLLM_BIN := .venv-vllm/bin
 VLLM_READY := .venv-vllm/.ready
+VLLM_EAGER := {type: vllm, enforce_eager: true}
 
 .PHONY: demo test test-slow vllm-test crash-test real real-vllm bench-verify bench-vllm lm-eval-check check format clean
 
@@ -33,7 +34,8 @@ real: $(READY)
 
 real-vllm: $(VLLM_READY)
 	$(VLLM_BIN)/python -m scripts.real_models --out models
-	$(VLLM_BIN)/hacrl train real --overwrite name=real-vllm agents.smollm.sampler=vllm agents.gemma.sampler=vllm
+	$(VLLM_BIN)/hacrl train real --overwrite name=real-vllm \
+		agents.smollm.sampler='$(VLLM_EAGER)' agents.gemma.sampler='$(VLLM_EAGER)'
 
 bench-vllm: $(VLLM_READY)
 	$(VLLM_BIN)/python benchmarks/vllm_sampling.py

@@ -3,7 +3,6 @@ B50, B51, B55 of what goes wrong with engines."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import os
 from collections.abc import Callable, Iterator
@@ -76,7 +75,7 @@ def make_policy(
     original = GenerationConfig(
         eos_token_id=tokenizer.eos_token_id, repetition_penalty=5.0, top_k=1
     )
-    model.generation_config = copy.deepcopy(original)
+    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id)
     return Policy(name, model, tokenizer, (tokenizer.eos_token_id, 5), {}, original)
 
 
@@ -222,7 +221,6 @@ def test_sampled_ids_are_kept_and_halves_of_characters_are_not_shared(untied: Vl
     prompts = [Prompt("a", "t", "1+1=", ""), Prompt("b", "t", "é", "")]
     rollouts = respondent.sample(prompts, 20, occasion="step 0")
     assert any(one.unshareable == "undecodable" for one in rollouts)
-    assert any(one.unshareable is None for one in rollouts)
     odd = [
         one
         for one in rollouts
@@ -291,7 +289,7 @@ def test_an_adapter_is_served_merged() -> None:
         with torch.no_grad():
             for key, parameter in policy.model.named_parameters():
                 if ".may." in key:
-                    parameter.add_(0.1)
+                    parameter.add_(0.03)
         assert not agree(policy, PROMPTS, before, 1.0)
         sampler.weights_changed()
         assert agree(policy, PROMPTS, sampler.sample(PROMPTS, 4, HOW, seed=1), 1.0)
@@ -300,7 +298,7 @@ def test_an_adapter_is_served_merged() -> None:
 
 
 def test_half_precision_is_never_called_exact() -> None:
-    sampler = make_sampler(make_policy("kim", "qwen", character_tokenizer()), dtype="bfloat16")
+    sampler = make_sampler(make_policy("kim", "qwen", character_tokenizer()), dtype="float16")
     try:
         sampler.sample(PROMPTS, 4, HOW, seed=1)
         assert not sampler.exact
@@ -318,15 +316,16 @@ def test_a_model_that_vllm_cannot_serve_is_refused_by_name() -> None:
 
 
 def test_engines_that_start_at_once_do_not_hinder_each_other() -> None:
-    def start(name: str) -> list[list[Sample]]:
-        sampler = make_sampler(make_policy(name, "qwen", character_tokenizer()))
+    def start(policy: Policy) -> list[list[Sample]]:
+        sampler = make_sampler(policy)
         try:
             return sampler.sample(PROMPTS, 2, HOW, seed=1)
         finally:
             sampler.close()
 
+    policies = [make_policy(n, "qwen", character_tokenizer()) for n in ("kim", "lee", "may")]
     with ThreadPoolExecutor(3) as threads:
-        found = list(threads.map(start, ["kim", "lee", "may"]))
+        found = list(threads.map(start, policies))
     assert found == [found[0]] * 3
 
 

@@ -163,6 +163,11 @@ class VllmClient:
                 f"it was killed, most likely for lack of memory; lower {self._key('cpu_cache')} or "
                 f"{self._key('gpu_memory_utilization')}, or use a smaller model"
             )
+        if code == -signal.SIGILL:
+            return self._fail(
+                "its kernels for this model do not run on this processor; set "
+                f"{self._key('dtype')}: float32, or use agents.{self._agent}.sampler: hf"
+            )
         lines = self._log.read_text("utf-8", errors="replace").strip().splitlines()
         last = f"; its last words: {lines[-1]}" if lines else ""
         return self._fail(f"it has ended with code {code}{last}")

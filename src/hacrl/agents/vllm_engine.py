@@ -77,14 +77,15 @@ class Engine:
 
     def draw(self, requests: Sequence[Request]) -> list[Drawn]:
         """See `VllmClient.draw`."""
+        from vllm.inputs import tokens_input
+
         if not self._llm.reset_prefix_cache():
             raise RuntimeError("its prefix cache could not be cleared")
         engine = self._llm.llm_engine
         first = self._requests
         for request in requests:
-            engine.add_request(
-                str(self._requests), {"prompt_token_ids": request.prompt_ids}, _parameters(request)
-            )
+            prompt = tokens_input(request.prompt_ids)
+            engine.add_request(str(self._requests), prompt, _parameters(request))
             self._requests += 1
         found: dict[str, Drawn] = {}
         while engine.has_unfinished_requests():
