@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from hacrl.agents.vllm_client import VllmClient
@@ -31,20 +32,23 @@ def raw(tiny_recipe: Make, llama_folder: Path, tmp_path: Path) -> dict[str, Any]
     """Kim draws with vLLM, Lee with Hugging Face. Kim's heads are of a size that vLLM serves."""
     folder = tmp_path / "kim"
     tokenizer = AutoTokenizer.from_pretrained(llama_folder)
-    LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=32,
-            max_position_embeddings=128,
-            eos_token_id=tokenizer.eos_token_id,
-            bos_token_id=None,
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        model = LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=len(tokenizer),
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                num_key_value_heads=1,
+                head_dim=32,
+                max_position_embeddings=128,
+                eos_token_id=tokenizer.eos_token_id,
+                bos_token_id=None,
+            )
         )
-    ).save_pretrained(folder)
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     recipe = tiny_recipe(steps=3)
     recipe["agents"]["kim"] = {

@@ -130,7 +130,10 @@ class Agent(Respondent):
             dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
             [self.encode(prompt) for prompt in pool.prompts],
         )
-        if not self._sampler.exact if self._recompute is None else self._recompute:
+        recompute = self._recompute
+        if recompute is None:
+            recompute = not self._sampler.exact
+        if recompute:
             lessons = self._learner.recompute(lessons)
         rows, updates = self._learner.learn(lessons)
         self.version += sum(not update.skipped for update in updates)

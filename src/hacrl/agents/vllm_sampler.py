@@ -85,6 +85,7 @@ class VllmSampler:
         self._sync_seconds: float | None = None
         environment = {
             "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the process is the engine's own already
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines and learners take turns on the cores
             "VLLM_HOST_IP": "127.0.0.1",
             "VLLM_LOGGING_LEVEL": "WARNING",
             "VLLM_NO_USAGE_STATS": "1",
