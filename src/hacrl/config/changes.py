@@ -14,6 +14,8 @@ __all__ = ["Change", "changes"]
 
 _HARMLESS = (
     *("threads", "method", "agents.*.device", "sampling.batch_size"),
+    # Other draws from the same distribution, as on another device; a probe sees to that.
+    *("agents.*.sampler", "agents.*.sampler.*"),
     *("checkpoints", "checkpoints.*", "evaluation", "evaluation.*", "verification.*"),
     *("update.micro_batch_tokens", "update.gradient_checkpointing", "update.max_skipped"),
     *("update.alignment_every", "loggers"),

@@ -17,6 +17,7 @@ from hacrl.config.checkpoints import REWARD, Checkpoints
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.loggers import LoggerSpec
 from hacrl.config.lora import Lora
+from hacrl.config.sampler import HuggingFaceSampling, SamplerSpec
 from hacrl.config.strict import Name, Strict
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import SumVerifier, VerifierSpec
@@ -60,6 +61,8 @@ class AgentSpec(Strict):
     """This agent's own learning rate; None takes `optimizer.learning_rate`."""
     lora: Lora | None = None
     """Train a low-rank adapter; None trains all weights."""
+    sampler: SamplerSpec = HuggingFaceSampling()
+    """What draws its responses in training: `hf`, or `vllm` with settings of its own."""
 
 
 class Prompts(Strict):
@@ -158,7 +161,7 @@ class Update(Strict):
     old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
     """Where log π_old of own responses comes from: the sampler, or one more forward pass of the
     learner before its first update. `auto` recomputes unless the sampler's are exact, which they
-    are in float32 without autocast or quantization."""
+    are in float32 without autocast or quantization; of a vLLM engine, its probe has to say so."""
     max_skipped: PositiveInt = 10
     """The run stops when an agent has skipped more updates in a row than this, because their loss
     or gradient was not finite."""
@@ -232,12 +235,16 @@ class Recipe(Strict):
         chosen = self.sharing.get(learner, [])
         return tuple(name for name in self.agents if name in chosen)
 
-    def recomputes(self, learner: str) -> bool:
-        """Whether a learner recomputes the log-probabilities of its own responses."""
+    def recomputes(self, learner: str) -> bool | None:
+        """Whether a learner recomputes the log-probabilities of its own responses.
+
+        None where the probe of its sampler decides, step by step.
+        """
         spec = self.agents[learner]
         whole = spec.lora is None or spec.lora.quantization == "none"
         exact = whole and spec.dtype == "float32" and self.update.autocast == "off"
-        return {"auto": not exact, "sampler": False, "recompute": True}[self.update.old_logprobs]
+        auto = None if exact and spec.sampler.type == "vllm" else not exact
+        return {"auto": auto, "sampler": False, "recompute": True}[self.update.old_logprobs]
 
     def updates_per_step(self, learner: str) -> int:
         """Optimizer updates that a learner makes in one step: n·M with everyone sharing."""

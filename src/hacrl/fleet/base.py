@@ -53,3 +53,6 @@ class Fleet(Protocol):
         Raises:
             UserError: a file cannot be read, or does not fit its agent.
         """
+
+    def close(self) -> None:
+        """End the processes of the agents, if they have any."""

@@ -71,3 +71,7 @@ class LocalFleet:
     def restore(self, folder: Path) -> None:
         for name, agent in self._agents.items():
             agent.restore(folder / name)
+
+    def close(self) -> None:
+        for agent in self._agents.values():
+            agent.close()
