@@ -106,6 +106,8 @@ class Agent(Respondent):
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
         """Update the policy from the pool of one step.
 
+        A source that is not in the pool, since it was lost, has nothing to teach.
+
         Args:
             omega: ω(k,j) as [k][j], agents in the order of the pool.
         """
@@ -117,7 +119,7 @@ class Agent(Respondent):
             self._members(pool.agents),
             **self._advantage.model_dump(),
         )
-        sources = self._sharing[self.name]
+        sources = tuple(name for name in self._sharing[self.name] if name in pool.agents)
         lessons = make_lessons(
             self._policy,
             pool,

@@ -14,6 +14,7 @@ __all__ = ["Change", "changes"]
 
 _HARMLESS = (
     *("threads", "method", "agents.*.device", "sampling.batch_size"),
+    *("fleet.*", "agents.*.resources.*"),
     *("checkpoints", "checkpoints.*", "evaluation", "evaluation.*", "verification.*"),
     *("update.micro_batch_tokens", "update.gradient_checkpointing", "update.max_skipped"),
     # What the sources hold is compared by its fingerprint, wherever it lies.

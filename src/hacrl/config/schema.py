@@ -15,6 +15,7 @@ from pydantic import (
 
 from hacrl.config.checkpoints import REWARD, Checkpoints
 from hacrl.config.evaluation import Evaluation
+from hacrl.config.fleet import FleetSpec, Resources
 from hacrl.config.lora import Lora
 from hacrl.config.strict import Name, Strict
 from hacrl.config.tasks import Task
@@ -59,6 +60,8 @@ class AgentSpec(Strict):
     """This agent's own learning rate; None takes `optimizer.learning_rate`."""
     lora: Lora | None = None
     """Train a low-rank adapter; None trains all weights."""
+    resources: Resources = Resources()
+    """What it takes of a cluster."""
 
 
 class Prompts(Strict):
@@ -189,7 +192,8 @@ class Recipe(Strict):
     sharing: Literal["everyone", "nobody"] | dict[str, list[str]] = "everyone"
     """Who learns from whom: a mapping lists the sources of each learner."""
     threads: PositiveInt | None = None
-    """CPU threads of this process; None leaves the choice to torch."""
+    """CPU threads of each process with a model; None leaves the choice to torch, and on a cluster
+    to `agents.*.resources.cpus`."""
     agents: dict[Name, AgentSpec] = Field(min_length=1)
     tasks: dict[Name, Task] = Field(min_length=1)
     """What is learned, by name."""
@@ -205,6 +209,8 @@ class Recipe(Strict):
     evaluation: Evaluation | None = None
     """On held-out problems, in the course of training; None does without."""
     checkpoints: Checkpoints = Checkpoints()
+    fleet: FleetSpec = FleetSpec()
+    """Where the agents live."""
 
     @property
     def group_size(self) -> int:
