@@ -1,27 +1,32 @@
-"""One small Ray on this machine for all tests of a process."""
+"""One small Ray cluster on this machine for all tests of a process."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 
 @pytest.fixture(scope="session")
-def started_ray() -> Iterator[None]:
-    """Fleets find it running, and leave it so."""
+def started_ray() -> Iterator[Any]:
+    """The cluster, with one node. Fleets find it joined, and leave it so."""
+    # All processes of a cluster must agree on the first; the second keeps Ray from warning of it.
     os.environ["RAY_AUTH_MODE"] = "disabled"
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"
     import ray
+    from ray.cluster_utils import Cluster
 
-    ray.init(
-        address="local",
-        num_cpus=8,
-        include_dashboard=False,
-        object_store_memory=100 * 2**20,
-        log_to_driver=False,
-        logging_level="ERROR",
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={
+            "num_cpus": 8,
+            "include_dashboard": False,
+            "object_store_memory": 100 * 2**20,
+        },
     )
-    yield
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    yield cluster
     ray.shutdown()
+    cluster.shutdown()

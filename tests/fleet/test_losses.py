@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,15 @@ class Attacker(Silent):
 
     def notes_of(self, word: str) -> list[str]:
         return [text for text in self.notes if word in text]
+
+
+class Patient(Attacker):
+    """Lets the run take its time until the lost agent is back."""
+
+    def phase(self, name: str, step: int) -> None:
+        super().phase(name, step)
+        if name == "sample" and step > 2 and not self.notes_of("has rejoined"):
+            time.sleep(2)
 
 
 def kill(process: int) -> None:
@@ -127,7 +137,7 @@ def test_the_others_go_on_and_take_the_lost_one_back(
 ) -> None:
     raw = tiny_recipe(**WIDE, steps=40, checkpoints={"every": 1})
     raw["fleet"] = {"type": "ray", "on_peer_failure": "continue"}
-    attacker = Attacker(places, {("learn", 1): ("lee", kill)})
+    attacker = Patient(places, {("learn", 1): ("lee", kill)})
     run = train(recipe_from_dict(raw), tmp_path, attacker).path
     assert "the others go on" in attacker.notes_of("was lost in learn")[0]
     assert attacker.notes_of("agent lee has rejoined")
@@ -162,3 +172,34 @@ def test_the_run_ends_when_the_retries_are_used_up(
     resumed = train(recipe_from_dict(raw), tmp_path, resume=True).path
     straight = train(recipe_from_dict(raw), tmp_path / "straight").path
     assert differing(resumed, straight) == []
+
+
+@pytest.mark.slow
+def test_a_lost_node_is_named_and_its_agent_lives_on_another(
+    tiny_recipe: MakeRecipe, places: dict[str, Place], tmp_path: Path, started_ray: Any
+) -> None:
+    raw = tiny_recipe(**WIDE, checkpoints={"every": 1})
+    undisturbed = train(recipe_from_dict(raw), tmp_path / "local").path
+    raw["fleet"] = {"type": "ray", "seconds": 120}
+    raw["agents"]["lee"]["resources"] = {"custom": {"spot": 1}, "node": {"zone": "b"}}
+    spot = {"num_cpus": 1, "resources": {"spot": 1}, "object_store_memory": 100 * 2**20}
+    elsewhere = started_ray.add_node(**spot, labels={"zone": "a"})
+    first = started_ray.add_node(**spot, labels={"zone": "b"})
+    found: list[str] = []
+
+    def lose_the_node(process: int) -> None:
+        found.append(places["lee"].node)
+        started_ray.remove_node(first, allow_graceful=False)
+        nodes.append(started_ray.add_node(**spot, labels={"zone": "b"}))
+
+    nodes = [elsewhere]
+    attacker = Attacker(places, {("learn", 1): ("lee", lose_the_node)})
+    disturbed = train(recipe_from_dict(raw), tmp_path / "ray", attacker).path
+    found.append(places["lee"].node)
+    for node in nodes:
+        started_ray.remove_node(node)
+    assert found == [first.node_id, nodes[1].node_id], "never where the label is another"
+    assert differing(disturbed, undisturbed) == []
+    (lost,) = attacker.notes_of("was lost in")
+    assert "agent lee" in lost
+    assert "its node has left the cluster" in lost

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,8 @@ from hacrl.errors import UserError, first_line
 __all__ = ["connect", "is_alive", "options", "shortage", "threads"]
 
 _LOCAL = "local"
+_REACHED = 5.0
+"""Seconds within which a node must accept a connection."""
 
 
 def connect(recipe: Recipe) -> bool:
@@ -70,23 +73,41 @@ def threads(recipe: Recipe, name: str) -> int:
 
 
 def is_alive(node: str) -> bool:
-    """Whether a node is part of the cluster."""
-    return any(one["NodeID"] == node and one["Alive"] for one in ray.nodes())
+    """Whether a node is part of the cluster and can be reached.
+
+    It is asked itself, since Ray waits for some missed heartbeats before it gives up a node.
+    """
+    for known in ray.nodes():
+        if known["NodeID"] == node and known["Alive"]:
+            place = (known["NodeManagerAddress"], known["NodeManagerPort"])
+            try:
+                with socket.create_connection(place, timeout=_REACHED):
+                    return True
+            except OSError:
+                return False
+    return False
 
 
-def shortage(recipe: Recipe) -> str | None:
-    """What all agents together want beyond what the cluster has now, None if it suffices."""
-    wanted: Counter[str] = Counter()
-    for name in recipe.agents:
-        taken = options(recipe, name)
-        wanted.update({"CPU": taken["num_cpus"], "GPU": taken["num_gpus"], **taken["resources"]})
+def shortage(recipe: Recipe, agent: str | None = None) -> str | None:
+    """What all agents together want beyond what the cluster has now, None if it suffices.
+
+    Args:
+        agent: speak of the kinds of resources alone that this one wants.
+    """
+    wants = {name: _amounts(options(recipe, name)) for name in recipe.agents}
+    total = sum((Counter(own) for own in wants.values()), Counter[str]())
     present: Mapping[str, float] = ray.cluster_resources()
     lacking = [
         f"{amount:g} {kind}, of which it has {present.get(kind, 0.0):g}"
-        for kind, amount in wanted.items()
-        if amount > present.get(kind, 0.0)
+        for kind, amount in total.items()
+        if amount > present.get(kind, 0.0) and (agent is None or kind in wants[agent])
     ]
-    return f"the agents want {' and '.join(lacking)}" if lacking else None
+    return f"the agents want {' and '.join(lacking)} in all" if lacking else None
+
+
+def _amounts(taken: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"CPU": taken["num_cpus"], "GPU": taken["num_gpus"], **taken["resources"]}
+    return {kind: amount for kind, amount in named.items() if amount}
 
 
 def _gpus(spec: AgentSpec) -> float:

@@ -12,7 +12,7 @@ from hacrl.fleet.worker import NotLoaded, Place
 
 __all__ = ["Loss", "is_loss", "likely_cause"]
 
-_ABRUPT = ("Socket closed", "connection error code 2", "Connection reset", "was restarted")
+_ABRUPT = ("Socket closed", "Connection reset", "Connection refused", "was restarted")
 """How Ray speaks of a process that ended without a word."""
 
 
@@ -37,19 +37,20 @@ def is_loss(error: RayError) -> bool:
     return isinstance(error.cause, NotLoaded | MemoryError | torch.OutOfMemoryError)
 
 
-def likely_cause(error: RayError, seconds: float, *, node_alive: bool) -> str:
+def likely_cause(error: RayError, seconds: float, key: str, *, node_alive: bool) -> str:
     """Why the agent is gone, as far as one can know.
 
     Args:
         seconds: that it was given.
+        key: of the recipe that says so.
         node_alive: whether the node on which it was is still part of the cluster.
     """
     if not node_alive:
         return "its node has left the cluster"
     if isinstance(error, GetTimeoutError):
         return (
-            f"no answer within {seconds:g} s, and it was ended; it hung, or fleet.seconds is too "
-            "little for it"
+            f"no answer within {seconds:g} s, and it was ended; it hung, or {key} is too little "
+            "for it"
         )
     if isinstance(error, OutOfMemoryError) or "memory monitor" in str(error):
         return "the machine ran low on memory, and Ray ended the process"

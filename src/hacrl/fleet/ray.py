@@ -196,8 +196,11 @@ class RayFleet:
         if isinstance(error, GetTimeoutError):  # what hangs is ended, and then restarted as well
             ray.kill(self._actors[name], no_restart=False)
         place = self.places.get(name)
+        if place is None and (lacking := cluster.shortage(self._recipe, name)):
+            return Loss(name, None, phase, f"no place within {seconds:g} s, {lacking}")
+        key = "fleet.start_seconds" if phase == "start" else "fleet.seconds"
         alive = place is None or cluster.is_alive(place.node)
-        return Loss(name, place, phase, likely_cause(error, seconds, node_alive=alive))
+        return Loss(name, place, phase, likely_cause(error, seconds, key, node_alive=alive))
 
     def _lose(self, losses: Sequence[Loss]) -> None:
         if not losses:
