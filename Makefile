@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow crash-test real bench-verify lm-eval-check check format clean
+.PHONY: demo test test-slow crash-test real bench-verify bench-ray gpu-check lm-eval-check check format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -28,6 +28,12 @@ real: $(READY)
 
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
+
+bench-ray: $(READY)
+	$(BIN)/python benchmarks/ray_overhead.py
+
+gpu-check: $(READY)
+	$(BIN)/python -m scripts.gpu_check
 
 lm-eval-crash-test: $(READY)
 	$(BIN)/python -m scripts.crash_test --kills 50

@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import ray
 
@@ -246,11 +247,9 @@ def recovery() -> dict[str, float]:
         places = fleet.places
         return fleet
 
-    RayFleet.start = started  # type: ignore[method-assign]
     clock = Clock(lambda: places["bob"].process)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch.object(RayFleet, "start", started):
         train(_demo("ray", 2), Path(folder), clock)
-    RayFleet.start = start  # type: ignore[method-assign]
     return {"seconds": round(clock.back - clock.killed, 2)}
 
 
