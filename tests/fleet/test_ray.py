@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 import yaml
 
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
-from hacrl.fleet import open_fleet
+from hacrl.fleet import cluster, open_fleet
 from hacrl.training import Silent, train
 
 MakeRecipe = Callable[..., dict[str, Any]]
@@ -51,10 +52,11 @@ def test_what_the_cluster_lacks_is_named(
 
 @pytest.mark.usefixtures("started_ray")
 def test_a_run_folder_that_a_node_does_not_see_is_refused(
-    tiny_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_recipe: MakeRecipe, qwen_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "touch", lambda self: None)  # as good as on another machine
-    text = refused(tiny_recipe(fleet="ray"), tmp_path)
+    agents = {"kim": {"model": str(qwen_folder)}}
+    text = refused(tiny_recipe(agents=agents, fleet="ray"), tmp_path)
     assert f"does not see {tmp_path}; put the run folder on a file system that all" in text
 
 
@@ -69,6 +71,18 @@ def test_ray_is_an_extra(
         open_fleet(recipe, tmp_path / "tiny", Silent().note),
     ):
         pass
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "no-such-host.invalid:6379"])
+def test_a_cluster_that_is_not_there_is_refused_at_once(
+    tiny_recipe: MakeRecipe, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    recipe = recipe_from_dict(tiny_recipe(fleet={"type": "ray", "address": address}))
+    with pytest.raises(
+        UserError, match=f"fleet.address: no Ray cluster can be joined at {address}"
+    ):
+        cluster.connect(recipe)
 
 
 @pytest.mark.slow
@@ -87,13 +101,3 @@ def test_the_command_line_starts_ray_itself(tiny_recipe: MakeRecipe, tmp_path: P
     assert done.stdout.splitlines()[-1].startswith("finished: runs/tiny")
     assert (tmp_path / "runs" / "tiny" / "agents" / "kim" / "model.safetensors").is_file()
     assert "type: ray" in (tmp_path / "runs" / "tiny" / "recipe.yaml").read_text()
-    refusal = [*arguments, "fleet.address=127.0.0.1:9", "name=other"]
-    done = subprocess.run(
-        [sys.executable, "-c", command, *refusal],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "error: fleet.address: no Ray cluster can be joined at 127.0.0.1:9" in done.stderr

@@ -14,12 +14,13 @@ from transformers import PreTrainedTokenizerBase
 from hacrl.advantages import advantages
 from hacrl.agents.learner import Learner
 from hacrl.agents.lessons import make_lessons
-from hacrl.agents.loading import SharedModels, load_policy
+from hacrl.agents.loading import SharedModels, find_device, load_policy
 from hacrl.agents.policy import Policy, restore_policy, save_policy
 from hacrl.agents.reporting import LearnReport, make_report
+from hacrl.agents.residence import Residence
 from hacrl.agents.respondent import Respondent
 from hacrl.config.schema import Advantage, Recipe
-from hacrl.records import Decoding, Pool
+from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["Agent"]
 
@@ -37,6 +38,8 @@ class Agent(Respondent):
         advantage: how it judges them.
         recompute: whether the log-probabilities of its own responses are recomputed for learning.
         seed: of the run.
+        turns_on: the device that it works on in turn with others; it is in host memory in between.
+            None: it stays where it is.
     """
 
     def __init__(
@@ -49,12 +52,14 @@ class Agent(Respondent):
         advantage: Advantage,
         recompute: bool,
         seed: int,
+        turns_on: torch.device | None = None,
     ) -> None:
         super().__init__(policy, decoding, seed)
         self._learner = learner
         self._sharing = sharing
         self._advantage = advantage
         self._recompute = recompute
+        self._residence = Residence(learner.models, learner.optimizer, turns_on)
 
     @classmethod
     def from_recipe(
@@ -101,7 +106,19 @@ class Agent(Respondent):
             advantage=recipe.advantage,
             recompute=recipe.recomputes(name),
             seed=recipe.seed,
+            turns_on=find_device(name, spec.device) if recipe.fleet.in_turns else None,
         )
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        group_size: int,
+        *,
+        occasion: str,
+        decoding: Decoding | None = None,
+    ) -> list[Rollout]:
+        with self._residence.awake():
+            return super().sample(prompts, group_size, occasion=occasion, decoding=decoding)
 
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
         """Update the policy from the pool of one step.
@@ -111,6 +128,30 @@ class Agent(Respondent):
         Args:
             omega: ω(k,j) as [k][j], agents in the order of the pool.
         """
+        with self._residence.awake():
+            return self._learn(pool, omega)
+
+    def save(self, folder: Path) -> None:
+        """Write the model, or its adapter, as an ordinary Hugging Face folder."""
+        save_policy(self._policy, folder)
+
+    def checkpoint(self, folder: Path) -> None:
+        """Write all that this agent continues from: besides what `save` writes, its optimizer."""
+        self.save(folder)
+        self._learner.save(folder)
+        (folder / _STATE).write_text(json.dumps({"version": self.version}) + "\n", "utf-8")
+
+    def restore(self, folder: Path) -> None:
+        """Continue from what `checkpoint` wrote. Executes no code from the folder.
+
+        Raises:
+            UserError: it cannot be read, or does not fit this agent.
+        """
+        restore_policy(self._policy, folder)
+        self._learner.restore(folder)
+        self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
+
+    def _learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
         self._policy.activate()
         k = pool.agents.index(self.name)
         judged = advantages(
@@ -142,26 +183,6 @@ class Agent(Respondent):
             skipped_in_a_row=self._learner.skipped_in_a_row,
             reduced_micro_batch_tokens=self._learner.reduced_micro_batch_tokens,
         )
-
-    def save(self, folder: Path) -> None:
-        """Write the model, or its adapter, as an ordinary Hugging Face folder."""
-        save_policy(self._policy, folder)
-
-    def checkpoint(self, folder: Path) -> None:
-        """Write all that this agent continues from: besides what `save` writes, its optimizer."""
-        self.save(folder)
-        self._learner.save(folder)
-        (folder / _STATE).write_text(json.dumps({"version": self.version}) + "\n", "utf-8")
-
-    def restore(self, folder: Path) -> None:
-        """Continue from what `checkpoint` wrote. Executes no code from the folder.
-
-        Raises:
-            UserError: it cannot be read, or does not fit this agent.
-        """
-        restore_policy(self._policy, folder)
-        self._learner.restore(folder)
-        self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])

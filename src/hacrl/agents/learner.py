@@ -14,7 +14,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
-from transformers import get_scheduler
+from transformers import PreTrainedModel, get_scheduler
 
 from hacrl.agents.batching import mini_batches
 from hacrl.agents.lessons import Lesson
@@ -124,6 +124,17 @@ class Learner:
         )
         if update.gradient_checkpointing:
             policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Of the policy's weights, or of its adapter's."""
+        return self._optimizer
+
+    @property
+    def models(self) -> list[PreTrainedModel]:
+        """All that learning computes with: the policy's, and the reference's if it is another."""
+        policies = (self._policy, *([self._reference] if self._reference else []))
+        return list({id(one.model): one.model for one in policies}.values())
 
     @property
     def reduced_micro_batch_tokens(self) -> int | None:

@@ -14,12 +14,15 @@ __all__ = ["FleetSpec", "Resources"]
 class FleetSpec(Strict):
     """Where the agents of a run live. `fleet: ray` is short for `fleet: {type: ray}`.
 
-    All but `type` is about Ray.
+    All but `type` and `in_turns` is about Ray.
     """
 
     type: Literal["local", "ray"] = "local"
     """`local`: all in one process, one after another. `ray`: each in a process of its own, at the
     same time, on this machine or on a cluster."""
+    in_turns: bool = False
+    """Agents that share a device use it one after another; the weights and optimizers of those that
+    wait are in host memory. For more agents than fit into the device at once."""
     address: str | None = None
     """Of a Ray cluster, as in `ray.init`; `auto` finds the one of this machine. None takes the
     environment's RAY_ADDRESS, or else starts Ray on this machine for the time of the run."""

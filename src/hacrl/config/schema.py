@@ -266,6 +266,12 @@ class Recipe(Strict):
         for name, task in self.tasks.items():
             self._check_verifier(name, task.verifier)
         self._check_best()
+        for name, agent in self.agents.items():
+            if self.fleet.in_turns and agent.lora and agent.lora.quantization != "none":
+                raise ValueError(
+                    f"fleet.in_turns: the quantized weights of agent {name} cannot leave their "
+                    f"device; set agents.{name}.lora.quantization: none"
+                )
         return self
 
     def _check_best(self) -> None:

@@ -38,6 +38,7 @@ def connect(recipe: Recipe) -> bool:
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
     address = recipe.fleet.address or os.environ.get("RAY_ADDRESS") or _LOCAL
+    _check_reachable(address)
     here: dict[str, Any] = {}
     if address == _LOCAL:
         # A recipe runs on any machine: agents may outnumber its cores, and take turns.
@@ -53,6 +54,20 @@ def connect(recipe: Recipe) -> bool:
             f"fleet.address: no Ray cluster can be joined at {address} ({first_line(error)})"
         ) from error
     return True
+
+
+def _check_reachable(address: str) -> None:
+    """Say at once what `ray.init` would find out after many minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        return
+    try:
+        with socket.create_connection((host, int(port)), timeout=_REACHED):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"fleet.address: no Ray cluster can be joined at {address} ({error.strerror or error})"
+        ) from error
 
 
 def options(recipe: Recipe, name: str) -> dict[str, Any]:

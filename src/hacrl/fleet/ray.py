@@ -19,6 +19,7 @@ from hacrl.fleet import cluster
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
 from hacrl.fleet.losses import Loss, is_loss, likely_cause
+from hacrl.fleet.turns import turns
 from hacrl.fleet.worker import Place, Worker
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 from hacrl.records_arrow import PROMPTS, from_table, to_columns, to_table
@@ -167,7 +168,7 @@ class RayFleet:
     def _ask(
         self,
         phase: str,
-        names: Iterable[str],
+        names: Sequence[str],
         ask: Callable[[str, Any], Any],
         seconds: float | None = None,
     ) -> dict[str, Any]:
@@ -178,19 +179,29 @@ class RayFleet:
             UserError: an agent says so, or one was lost before the first responses.
         """
         limit = self._recipe.fleet.seconds if seconds is None else seconds
-        deadline = time.monotonic() + limit
-        calls = {name: ask(name, self._actors[name]) for name in names}
         answers: dict[str, Any] = {}
         losses: list[Loss] = []
-        for name, call in calls.items():
-            try:
-                answers[name] = ray.get(call, timeout=max(deadline - time.monotonic(), 1.0))
-            except RayError as error:
-                if not is_loss(error):
-                    raise _own(error) from error
-                losses.append(self._lost(name, phase, error, limit))
+        for group in self._turns(names):
+            deadline = time.monotonic() + limit
+            calls = {name: ask(name, self._actors[name]) for name in group}
+            for name, call in calls.items():
+                try:
+                    answers[name] = ray.get(call, timeout=max(deadline - time.monotonic(), 1.0))
+                except RayError as error:
+                    if not is_loss(error):
+                        raise _own(error) from error
+                    losses.append(self._lost(name, phase, error, limit))
         self._lose(losses)
-        return answers
+        return {name: answers[name] for name in names if name in answers}
+
+    def _turns(self, names: Sequence[str]) -> list[list[str]]:
+        """Who is asked at the same time. While it is not known where agents are, one by one."""
+        if not self._recipe.fleet.in_turns:
+            return [list(names)]
+        if not self.places:
+            return [[name] for name in names]
+        found = {name: self.places[name] for name in names}
+        return turns({name: {f"{at.node} {d}" for d in at.devices} for name, at in found.items()})
 
     def _lost(self, name: str, phase: str, error: RayError, seconds: float) -> Loss:
         if isinstance(error, GetTimeoutError):  # what hangs is ended, and then restarted as well

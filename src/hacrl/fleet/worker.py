@@ -36,13 +36,14 @@ class NotLoaded(Exception):  # noqa: N818 - says what this process does not know
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a worker is, by names for people and Ray's id of the node, and whether it sees a file
-    of the controller's."""
+    """Where a worker is, by names for people and Ray's id of the node, whether it sees a file of
+    the controller's, and the numbers of the GPUs that it has or shares."""
 
     host: str
     node: str
     process: int
     sees: bool
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,14 @@ class Worker:
         Raises:
             UserError: the model cannot be loaded, or the checkpoint cannot be read.
         """
-        node = ray.get_runtime_context().get_node_id()
-        place = Place(socket.gethostname(), node, os.getpid(), probe.exists())
+        context = ray.get_runtime_context()
+        place = Place(
+            socket.gethostname(),
+            context.get_node_id(),
+            os.getpid(),
+            probe.exists(),
+            tuple(context.get_accelerator_ids().get("GPU", ())),
+        )
         if not place.sees:
             return place
         if anew or self._loaded is None:
