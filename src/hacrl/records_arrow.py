@@ -7,7 +7,7 @@ without a copy, while records would be pickled one by one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -95,9 +95,10 @@ def from_table(table: Any, kind: Callable[..., T]) -> list[T]:
     """The records of a table that `to_table` made.
 
     Args:
-        kind: takes the columns by their names.
+        kind: takes the columns in their order, which is that of the fields of its class.
     """
-    return _records(kind, table.column_names, table.columns)
+    columns = [_values(column.combine_chunks()) for column in table.columns]
+    return list(itertools.starmap(kind, zip(*columns, strict=True)))
 
 
 def to_columns(pool: Pool) -> PoolColumns:
@@ -140,14 +141,8 @@ def _column(values: list[Any], kind: Any) -> Any:
     return pa.LargeListArray.from_arrays(offsets, flat)
 
 
-def _records(kind: Callable[..., T], names: list[str], columns: Iterable[Any]) -> list[T]:
-    plain = [_values(column.combine_chunks()) for column in columns]
-    return [kind(**dict(zip(names, row, strict=True))) for row in zip(*plain, strict=True)]
-
-
 def _values(array: Any) -> list[Any]:
     if not pa.types.is_large_list(array.type):
         return array.to_pylist()  # type: ignore[no-any-return]
-    flat = array.values.to_numpy().tolist()
-    ends = array.offsets.to_numpy().tolist()
-    return [tuple(flat[a:b]) for a, b in itertools.pairwise(ends)]
+    flat = tuple(array.values.to_numpy().tolist())
+    return [flat[a:b] for a, b in itertools.pairwise(array.offsets.to_numpy().tolist())]

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+
+# Read when Ray is imported. All processes of a cluster must agree on the first; the second keeps
+# Ray from warning that its default will change.
+os.environ["RAY_AUTH_MODE"] = "disabled"
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +18,6 @@ import pytest
 @pytest.fixture(scope="session")
 def started_ray() -> Iterator[Any]:
     """The cluster, with one node. Fleets find it joined, and leave it so."""
-    # All processes of a cluster must agree on the first; the second keeps Ray from warning of it.
-    os.environ["RAY_AUTH_MODE"] = "disabled"
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"
     import ray
     from ray.cluster_utils import Cluster
 

@@ -13,7 +13,7 @@ from ray.exceptions import (
 )
 
 from hacrl.errors import UserError
-from hacrl.fleet.losses import Loss, is_loss, likely_cause
+from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
 from hacrl.fleet.worker import NotLoaded, Place
 
 
@@ -47,9 +47,17 @@ def test_the_likely_cause_is_one_line(error: RayError, words: str) -> None:
     assert "node has left" in likely_cause(error, 7.0, "fleet.seconds", node_alive=False)
 
 
-def test_an_error_of_the_agents_own_is_no_loss() -> None:
-    assert not is_loss(raised_there(UserError("agent kim: no")))
-    assert not is_loss(raised_there(ValueError("a bug")))
+@pytest.mark.parametrize("cause", [UserError("agent kim: no"), OSError(28, "No space left")])
+def test_an_error_of_the_agents_own_is_no_loss(cause: Exception) -> None:
+    error = raised_there(cause)
+    assert not is_loss(error)
+    assert own_error(error) is cause
+
+
+def test_a_bug_keeps_the_traceback_of_the_other_process() -> None:
+    error = raised_there(ValueError("a bug"))
+    assert not is_loss(error)
+    assert own_error(error) is error
 
 
 def test_a_loss_names_agent_place_phase_and_cause() -> None:

@@ -33,9 +33,8 @@ def connect(recipe: Recipe) -> bool:
     """
     if ray.is_initialized():
         return False
-    # Ray's own defaults, said aloud since all processes of a cluster must agree on the first, and
-    # would each warn of a change to come in the second: without a GPU, an agent sees none.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    # Ray's own default, said aloud since it warns of a change to come: without a GPU of its own, an
+    # agent sees none.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
     address = recipe.fleet.address or os.environ.get("RAY_ADDRESS") or _LOCAL
     _check_reachable(address)

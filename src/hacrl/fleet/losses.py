@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import torch
 from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayError, RayTaskError
+from safetensors import SafetensorError
 
-from hacrl.errors import first_line
+from hacrl.errors import UserError, first_line
 from hacrl.fleet.worker import NotLoaded, Place
 
-__all__ = ["Loss", "is_loss", "likely_cause"]
+__all__ = ["Loss", "is_loss", "likely_cause", "own_error"]
 
 _ABRUPT = ("Socket closed", "Connection reset", "Connection refused", "was restarted")
 """How Ray speaks of a process that ended without a word."""
@@ -35,6 +36,13 @@ def is_loss(error: RayError) -> bool:
     if not isinstance(error, RayTaskError):
         return True
     return isinstance(error.cause, NotLoaded | MemoryError | torch.OutOfMemoryError)
+
+
+def own_error(error: RayError) -> Exception:
+    """What the agent raised itself, if its callers know how to speak of it; else all that Ray
+    knows, with the traceback of the other process."""
+    cause = error.cause if isinstance(error, RayTaskError) else None
+    return cause if isinstance(cause, UserError | OSError | SafetensorError) else error
 
 
 def likely_cause(error: RayError, seconds: float, key: str, *, node_alive: bool) -> str:

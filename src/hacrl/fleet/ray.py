@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import ray
-from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayError
 
 from hacrl.agents.reporting import LearnReport
 from hacrl.config import Recipe
@@ -18,7 +18,7 @@ from hacrl.errors import UserError
 from hacrl.fleet import cluster
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
-from hacrl.fleet.losses import Loss, is_loss, likely_cause
+from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
 from hacrl.fleet.turns import turns
 from hacrl.fleet.worker import Place, Worker
 from hacrl.records import Decoding, Pool, Prompt, Rollout
@@ -113,11 +113,13 @@ class RayFleet:
         return tuple(self._recipe.agents)
 
     def positions(self) -> dict[str, int | None]:
-        return self._ask("start", self.agents, lambda _, actor: actor.positions.remote())
+        here = self._present(self.agents)
+        return self._ask("start", here, lambda _, actor: actor.positions.remote())
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
         table = ray.put(to_table(prompts, PROMPTS))
-        return self._ask("start", self.agents, lambda _, a: a.prompt_lengths.remote(table))
+        here = self._present(self.agents)
+        return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table))
 
     def sample(
         self,
@@ -189,7 +191,7 @@ class RayFleet:
                     answers[name] = ray.get(call, timeout=max(deadline - time.monotonic(), 1.0))
                 except RayError as error:
                     if not is_loss(error):
-                        raise _own(error) from error
+                        raise own_error(error) from error
                     losses.append(self._lost(name, phase, error, limit))
         self._lose(losses)
         return {name: answers[name] for name in names if name in answers}
@@ -262,9 +264,3 @@ class RayFleet:
         """The agents of the newest joint checkpoint."""
         found = checkpoints(self._run / "checkpoints")
         return found[-1].agents if found else None
-
-
-def _own(error: RayError) -> Exception:
-    """What a user can mend, as it was raised; else all that Ray knows of the error."""
-    cause = error.cause if isinstance(error, RayTaskError) else None
-    return cause if isinstance(cause, UserError) else error
