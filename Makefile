@@ -9,8 +9,8 @@ VLLM_EAGER := {type: vllm, enforce_eager: true}
 PARTS ?=
 MODELS ?= tiny smollm
 
-.PHONY: demo test test-slow vllm-test crash-test real real-vllm bench bench-verify bench-vllm lm-eval-check \
-	check docs format clean
+.PHONY: demo test test-slow vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
+	lm-eval-check check docs format clean
 
 demo: $(READY)
 	$(BIN)/hacrl demo
@@ -50,6 +50,12 @@ bench-vllm: $(VLLM_READY)
 
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
+
+bench-ray: $(READY)
+	$(BIN)/python benchmarks/ray_overhead.py
+
+gpu-check: $(READY)
+	$(BIN)/python -m scripts.gpu_check
 
 lm-eval-check: $(READY)
 	$(BIN)/python -m scripts.lm_eval_check.environment .venv-lm-eval

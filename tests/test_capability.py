@@ -189,3 +189,14 @@ def test_state_is_a_snapshot_by_name() -> None:
 def test_an_agent_missing_from_the_state_is_an_error() -> None:
     with pytest.raises(KeyError, match="b"):
         tracker().restore({"a": [1.0]})
+
+
+def test_who_misses_a_step_keeps_its_window() -> None:
+    t = CapabilityTracker(("a", "b", "c"), 2, "mean_reward", 10.0)
+    t.observe([[[1.0]], [[0.5]], [[0.25]]])
+    t.observe([[[0.0]], [[0.75]]], ["c", "a"])
+    assert t.estimates() == [0.875, 0.5, 0.125]
+    assert t.estimates(["c", "b"]) == [0.125, 0.5]
+    assert t.ratios(["c", "b"]) == [[1.0, 0.25], [4.0, 1.0]]
+    with pytest.raises(ValueError, match="shorter"):
+        t.observe([[[1.0]]], ["a", "b"])

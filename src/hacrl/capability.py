@@ -69,19 +69,25 @@ class CapabilityTracker:
         self._max_ratio = max_ratio
         self._windows = [deque[float | None](maxlen=window) for _ in self.agents]
 
-    def observe(self, rewards: Sequence[Sequence[Sequence[float]]]) -> None:
-        """Take in one step's rewards [agents][prompts][samples]; NaN is unscored."""
-        for window, own in zip(self._windows, rewards, strict=True):
+    def observe(
+        self, rewards: Sequence[Sequence[Sequence[float]]], agents: Sequence[str] | None = None
+    ) -> None:
+        """Take in one step's rewards [agents][prompts][samples]; NaN is unscored.
+
+        Args:
+            agents: those that took part in the step; the others keep their windows. None is all.
+        """
+        for window, own in zip(self._of(agents), rewards, strict=True):
             window.append(observed_capability((r for group in own for r in group), self._metric))
 
-    def estimates(self) -> list[float | None]:
-        """P̂ of every agent; None where nothing was scored in the whole window."""
-        scored = [[p for p in window if p is not None] for window in self._windows]
+    def estimates(self, agents: Sequence[str] | None = None) -> list[float | None]:
+        """P̂ of every agent, or of those; None where nothing was scored in the whole window."""
+        scored = [[p for p in window if p is not None] for window in self._of(agents)]
         return [math.fsum(ps) / len(ps) if ps else None for ps in scored]
 
-    def ratios(self) -> list[list[float]]:
-        """ω(k,j) as [k][j]."""
-        estimates = self.estimates()
+    def ratios(self, agents: Sequence[str] | None = None) -> list[list[float]]:
+        """ω(k,j) as [k][j], of all agents or of those."""
+        estimates = self.estimates(agents)
         return [[capability_ratio(k, j, self._max_ratio) for j in estimates] for k in estimates]
 
     def state(self) -> dict[str, list[float | None]]:
@@ -97,3 +103,8 @@ class CapabilityTracker:
         for agent, window in zip(self.agents, self._windows, strict=True):
             window.clear()
             window.extend(state[agent])
+
+    def _of(self, agents: Sequence[str] | None) -> list[deque[float | None]]:
+        if agents is None:
+            return self._windows
+        return [self._windows[self.agents.index(name)] for name in agents]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -114,6 +114,10 @@ def train(
             "--accept-changes", help="Resume although recipe or data differ from the checkpoint."
         ),
     ] = False,
+    fleet: Annotated[
+        Literal["local", "ray"] | None,
+        typer.Option("--fleet", help="Where the agents live, whatever the recipe says."),
+    ] = None,
 ) -> None:
     """Train the agents of a recipe together.
 
@@ -130,12 +134,16 @@ def train(
       hacrl train my.yaml steps=30 optimizer.learning_rate=1e-5 name=short
       hacrl train my.yaml method=gspo name=alone
       hacrl train my.yaml sharing='{kim: [lee]}' --overwrite
+      hacrl train my.yaml --fleet ray
     """
     if overwrite and resume:
         raise UserError("train: --overwrite and --resume contradict each other; give one")
     if accept_changes and not resume:
         raise UserError("train: --accept-changes is about --resume; give both")
     settings = load_recipe(find_recipe(recipe), overrides or ())
+    if fleet is not None:
+        there = settings.fleet.model_copy(update={"type": fleet})
+        settings = settings.model_copy(update={"fleet": there})
     console = make_console()
     folder = runs / settings.name
     say(

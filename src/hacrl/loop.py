@@ -18,7 +18,11 @@ __all__ = ["StepResult", "co_train", "verify"]
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """All that one step produced. `seconds` is by phase."""
+    """All that one step produced. `seconds` is by phase.
+
+    The agents of `capability` and `omega` are those of the pool; `reports` lacks one that was lost
+    while it learned.
+    """
 
     pool: Pool
     capability: Sequence[float | None]
@@ -62,12 +66,13 @@ def co_train(
             rollouts = fleet.sample(batch, group_size, occasion=f"step {step}")
         with phases("verify", step):
             pool = verify(step, batch, group_size, rollouts, verifiers)
-        capability.observe(pool.rewards())
-        omega = capability.ratios()
+        capability.observe(pool.rewards(), pool.agents)
+        omega = capability.ratios(pool.agents)
         with phases("learn", step):
             settle(step)
             reports = fleet.learn(pool, omega)
-        record(StepResult(pool, capability.estimates(), omega, reports, phases.seconds()))
+        known = capability.estimates(pool.agents)
+        record(StepResult(pool, known, omega, reports, phases.seconds()))
         evaluate(step + 1)
         checkpoint(step + 1)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ from hacrl.config import Recipe
 from hacrl.config.cautions import cautions
 from hacrl.errors import UserError
 from hacrl.evaluation.held_out import HeldOut, held_out_jobs
-from hacrl.fleet import Fleet, LocalFleet
+from hacrl.fleet import AgentLost, Fleet, open_fleet
 from hacrl.loop import co_train
 from hacrl.observer import Observer, Silent
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
@@ -47,7 +47,8 @@ def train(
 
     Everything that can be wrong with the recipe, the data or the models is found before the folder
     is made. The run repeats bit for bit on a CPU with the same number of threads, however often it
-    is stopped and resumed.
+    is stopped and resumed. When the fleet loses an agent, the run goes on from its newest joint
+    checkpoint, as often as `fleet.retries` says.
 
     Args:
         overwrite: replace a run of the same name.
@@ -59,19 +60,49 @@ def train(
         Interrupted: Ctrl-C or SIGTERM, after the phase in progress; the agents as they are have
             been saved, and can go on from there.
     """
-    root = Path(root)
-    with only_process(root, recipe.name):
-        return _train(recipe, root, observer or Silent(), overwrite, resume, accept_changes)
+    root, observer = Path(root), observer or Silent()
+    left = recipe.fleet.retries
+    with (
+        only_process(root, recipe.name),
+        open_fleet(recipe, root / recipe.name, observer.note) as start_fleet,
+    ):
+        while True:
+            try:
+                return _attempt(
+                    recipe,
+                    root,
+                    observer,
+                    start_fleet,
+                    overwrite=overwrite,
+                    resume=resume,
+                    accept_changes=accept_changes,
+                )
+            except AgentLost as lost:
+                if left == 0:
+                    raise UserError(
+                        f"{lost}\nIt was the last of fleet.retries; mend it, and --resume goes on "
+                        "from the newest checkpoint"
+                    ) from lost
+                left -= 1
+                observer.note(f"{lost}; going on from the newest checkpoint")
+                overwrite, resume = False, True
 
 
-def _train(
+def _attempt(
     recipe: Recipe,
     root: Path,
     observer: Observer,
+    start_fleet: Callable[[Path | None], Fleet],
+    *,
     overwrite: bool,
     resume: bool,
     accept_changes: bool,
 ) -> RunFolder:
+    """Run a recipe until it ends or an agent is lost. See `train`.
+
+    Raises:
+        AgentLost: once the run folder is made.
+    """
     found = None
     if resume:
         found = find_checkpoint(
@@ -92,7 +123,7 @@ def _train(
     for text in cautions(recipe):
         observer.note(text)
     observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
-    fleet = LocalFleet.from_recipe(recipe)
+    fleet = start_fleet(found.agents if found else None)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
     held_out = HeldOut(recipe, jobs, fleet, observer.note, observer.phase)
     capability = CapabilityTracker(
@@ -102,7 +133,6 @@ def _train(
         recipe.capability.max_ratio,
     )
     if found and progress:
-        fleet.restore(found.agents)
         capability.restore(progress.capability)
         run = RunFolder.resume(root, recipe, progress)
     else:
@@ -117,7 +147,6 @@ def _train(
 
     with (
         _models_uncollected(),
-        closing(fleet),
         held_out,
         verifiers,
         loggers,

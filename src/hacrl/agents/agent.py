@@ -15,13 +15,14 @@ from hacrl.advantages import advantages
 from hacrl.agents.alignment import measure_alignment
 from hacrl.agents.learner import Learner
 from hacrl.agents.lessons import make_lessons
-from hacrl.agents.loading import SharedModels, load_policy
+from hacrl.agents.loading import SharedModels, find_device, load_policy
 from hacrl.agents.policy import Policy, restore_policy, save_policy
 from hacrl.agents.reporting import LearnReport, make_report
+from hacrl.agents.residence import Residence
 from hacrl.agents.respondent import Respondent
 from hacrl.agents.samplers import Sampler, make_sampler
 from hacrl.config.schema import Advantage, Recipe
-from hacrl.records import Decoding, Pool
+from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["Agent"]
 
@@ -43,6 +44,8 @@ class Agent(Respondent):
         mini_batches: M, own mini-batches a step.
         seed: of the run.
         sampler: draws its responses; None lets the policy's own model do it.
+        turns_on: the device that it works on in turn with others; it is in host memory in between.
+            None: it stays where it is.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Agent(Respondent):
         mini_batches: int,
         seed: int,
         sampler: Sampler | None = None,
+        turns_on: torch.device | None = None,
     ) -> None:
         super().__init__(policy, decoding, seed, sampler)
         self._learner = learner
@@ -66,6 +70,7 @@ class Agent(Respondent):
         self._recompute = recompute
         self._alignment_every = alignment_every
         self._mini_batches = mini_batches
+        self._residence = Residence(learner.models, learner.optimizer, turns_on)
 
     @classmethod
     def from_recipe(
@@ -115,14 +120,53 @@ class Agent(Respondent):
             mini_batches=recipe.mini_batches,
             seed=recipe.seed,
             sampler=make_sampler(policy, recipe),
+            turns_on=find_device(name, spec.device) if recipe.fleet.in_turns else None,
         )
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        group_size: int,
+        *,
+        occasion: str,
+        decoding: Decoding | None = None,
+    ) -> list[Rollout]:
+        with self._residence.awake():
+            return super().sample(prompts, group_size, occasion=occasion, decoding=decoding)
 
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
         """Update the policy from the pool of one step.
 
+        A source that is not in the pool, since it was lost, has nothing to teach.
+
         Args:
             omega: ω(k,j) as [k][j], agents in the order of the pool.
         """
+        with self._residence.awake():
+            return self._learn(pool, omega)
+
+    def save(self, folder: Path) -> None:
+        """Write the model, or its adapter, as an ordinary Hugging Face folder."""
+        save_policy(self._policy, folder)
+
+    def checkpoint(self, folder: Path) -> None:
+        """Write all that this agent continues from: besides what `save` writes, its optimizer."""
+        self.save(folder)
+        self._learner.save(folder)
+        (folder / _STATE).write_text(json.dumps({"version": self.version}) + "\n", "utf-8")
+
+    def restore(self, folder: Path) -> None:
+        """Continue from what `checkpoint` wrote. Executes no code from the folder.
+
+        Raises:
+            UserError: it cannot be read, or does not fit this agent.
+        """
+        restore_policy(self._policy, folder)
+        self._learner.restore(folder)
+        self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
+        self._sampler.weights_changed()
+
+    def _learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
         self._policy.activate()
         k = pool.agents.index(self.name)
         judged = advantages(
@@ -131,7 +175,7 @@ class Agent(Respondent):
             self._members(pool.agents),
             **self._advantage.model_dump(),
         )
-        sources = self._sharing[self.name]
+        sources = tuple(name for name in self._sharing[self.name] if name in pool.agents)
         lessons = make_lessons(
             self._policy,
             pool,
@@ -165,27 +209,6 @@ class Agent(Respondent):
         measured |= self._sampler.metrics()
         self._sampler.weights_changed()
         return dataclasses.replace(report, metrics=report.metrics | measured)
-
-    def save(self, folder: Path) -> None:
-        """Write the model, or its adapter, as an ordinary Hugging Face folder."""
-        save_policy(self._policy, folder)
-
-    def checkpoint(self, folder: Path) -> None:
-        """Write all that this agent continues from: besides what `save` writes, its optimizer."""
-        self.save(folder)
-        self._learner.save(folder)
-        (folder / _STATE).write_text(json.dumps({"version": self.version}) + "\n", "utf-8")
-
-    def restore(self, folder: Path) -> None:
-        """Continue from what `checkpoint` wrote. Executes no code from the folder.
-
-        Raises:
-            UserError: it cannot be read, or does not fit this agent.
-        """
-        restore_policy(self._policy, folder)
-        self._learner.restore(folder)
-        self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
-        self._sampler.weights_changed()
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
-from transformers import get_scheduler
+from transformers import PreTrainedModel, get_scheduler
 
 from hacrl.agents.batching import mini_batches
 from hacrl.agents.lessons import Lesson
@@ -94,6 +94,16 @@ class Learner:
         )
         if self._checkpointing:
             policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Of the policy's weights, or of its adapter's."""
+        return self._optimizer
+
+    @property
+    def models(self) -> list[PreTrainedModel]:
+        """All that learning computes with: the policy's, and the reference's if it is another."""
+        return self._loss.models
 
     @property
     def reduced_micro_batch_tokens(self) -> int | None:

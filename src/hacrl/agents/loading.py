@@ -32,6 +32,7 @@ from hacrl.paths import BUNDLED, resolve
 __all__ = [
     "ModelUnavailable",
     "SharedModels",
+    "find_device",
     "load_config",
     "load_model",
     "load_policy",
@@ -188,7 +189,7 @@ def load_model(name: str, spec: AgentSpec) -> PreTrainedModel:
 
 def _load_model(name: str, spec: AgentSpec) -> _Loaded:
     dtype = getattr(torch, spec.dtype)
-    device = _device(name, spec.device)
+    device = find_device(name, spec.device)
     quantized = _quantization(spec, dtype)
     options: dict[str, Any] = {}
     if spec.gguf:
@@ -267,7 +268,12 @@ def _cannot_load(name: str, spec: AgentSpec, part: str, error: Exception) -> Use
     )
 
 
-def _device(name: str, wanted: str) -> torch.device:
+def find_device(name: str, wanted: str) -> torch.device:
+    """The device that an agent's `device` means here.
+
+    Raises:
+        UserError: it is not available.
+    """
     if wanted == "auto":
         accelerator = torch.accelerator.current_accelerator(check_available=True)
         return accelerator or torch.device("cpu")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from hacrl.agents.lessons import Lesson
 from hacrl.agents.memory import within_memory
@@ -76,6 +77,12 @@ class Loss:
         self._wanted_tokens = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
         self.micro_batch_tokens = self._wanted_tokens
         self._share_prompts = can_share_prompts(policy) and not update.gradient_checkpointing
+
+    @property
+    def models(self) -> list[PreTrainedModel]:
+        """The policy's, and the reference's if it is another."""
+        policies = (self._policy, *([self._reference] if self._reference else []))
+        return list({id(one.model): one.model for one in policies}.values())
 
     @property
     def reduced_micro_batch_tokens(self) -> int | None:

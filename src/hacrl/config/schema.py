@@ -15,6 +15,7 @@ from pydantic import (
 
 from hacrl.config.checkpoints import REWARD, Checkpoints
 from hacrl.config.evaluation import Evaluation
+from hacrl.config.fleet import FleetSpec, Resources
 from hacrl.config.loggers import LoggerSpec
 from hacrl.config.lora import Lora
 from hacrl.config.sampler import HuggingFaceSampling, SamplerSpec
@@ -63,6 +64,8 @@ class AgentSpec(Strict):
     """Train a low-rank adapter; None trains all weights."""
     sampler: SamplerSpec = HuggingFaceSampling()
     """What draws its responses in training: `hf`, or `vllm` with settings of its own."""
+    resources: Resources = Resources()
+    """What it takes of a cluster."""
 
 
 class Prompts(Strict):
@@ -197,7 +200,8 @@ class Recipe(Strict):
     sharing: Literal["everyone", "nobody"] | dict[str, list[str]] = "everyone"
     """Who learns from whom: a mapping lists the sources of each learner."""
     threads: PositiveInt | None = None
-    """CPU threads of this process; None leaves the choice to torch."""
+    """CPU threads of each process with a model; None leaves the choice to torch, and on a cluster
+    to `agents.*.resources.cpus`."""
     agents: dict[Name, AgentSpec] = Field(min_length=1)
     tasks: dict[Name, Task] = Field(min_length=1)
     """What is learned, by name."""
@@ -215,6 +219,8 @@ class Recipe(Strict):
     checkpoints: Checkpoints = Checkpoints()
     loggers: list[LoggerSpec] = Field(default_factory=list)
     """Where metrics go besides the run folder: `tensorboard`, `wandb`, `trackio`."""
+    fleet: FleetSpec = FleetSpec()
+    """Where the agents live."""
 
     @property
     def group_size(self) -> int:
@@ -274,6 +280,12 @@ class Recipe(Strict):
         for name, task in self.tasks.items():
             self._check_verifier(name, task.verifier)
         self._check_best()
+        for name, agent in self.agents.items():
+            if self.fleet.in_turns and agent.lora and agent.lora.quantization != "none":
+                raise ValueError(
+                    f"fleet.in_turns: the quantized weights of agent {name} cannot leave their "
+                    f"device; set agents.{name}.lora.quantization: none"
+                )
         return self
 
     def _check_best(self) -> None:

@@ -9,11 +9,22 @@ from typing import Protocol
 from hacrl.agents.reporting import LearnReport
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
-__all__ = ["Fleet"]
+__all__ = ["AgentLost", "Fleet"]
+
+
+class AgentLost(Exception):  # noqa: N818 - the run can go on
+    """An agent is gone in the middle of a run. The message says which, where, when and likely why.
+
+    The fleet can bring it back; the others must then go back to the same joint checkpoint.
+    """
 
 
 class Fleet(Protocol):
-    """All agents of a run, addressed together. Results are by agent, in the recipe's order."""
+    """All agents of a run, addressed together. Results are by agent, in the recipe's order.
+
+    A fleet whose agents live elsewhere raises `AgentLost` from any method when one is gone, or
+    goes on with the others; then `sample` and `learn` answer for those that are there.
+    """
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -53,6 +64,3 @@ class Fleet(Protocol):
         Raises:
             UserError: a file cannot be read, or does not fit its agent.
         """
-
-    def close(self) -> None:
-        """End the processes of the agents, if they have any."""

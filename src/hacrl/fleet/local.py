@@ -73,5 +73,6 @@ class LocalFleet:
             agent.restore(folder / name)
 
     def close(self) -> None:
+        """End the processes of the agents, if they have any."""
         for agent in self._agents.values():
             agent.close()

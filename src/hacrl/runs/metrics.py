@@ -23,7 +23,8 @@ def step_metrics(result: StepResult, tasks: Sequence[str] = ()) -> list[dict[str
     """
     pool = result.pool
     rows = []
-    for k, report in enumerate(result.reports):
+    for report in result.reports:
+        k = pool.agents.index(report.agent)
         learned = dict(report.metrics)
         peers = {name: j for j, name in enumerate(pool.agents) if name != report.agent}
         rows.append(

@@ -1,0 +1,62 @@
+"""Where an agent's tensors are: on its device while it works, in host memory while it rests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from accelerate.utils.memory import clear_device_cache  # type: ignore[import-untyped]
+from torch import nn
+
+__all__ = ["Residence"]
+
+_HOST = torch.device("cpu")
+
+
+class Residence:
+    """Moves models and an optimizer's state between a device and host memory.
+
+    Parameters stay the same objects, so that the optimizer keeps knowing them. Agents that share
+    a model through adapters share its moves. What is read beside the moves, such as by a
+    checkpoint, is the same in either place.
+
+    Args:
+        models: all that take part in the agent's work.
+        optimizer: its state moves along, as far as there is one.
+        device: where the work is done; None: nothing ever moves.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        optimizer: torch.optim.Optimizer,
+        device: torch.device | None,
+    ) -> None:
+        self._models = models
+        self._optimizer = optimizer
+        self._device = device
+        if device is not None:
+            self._rest()
+
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """The block works on the device."""
+        if self._device is None:
+            yield
+            return
+        self._move(self._device)
+        try:
+            yield
+        finally:
+            self._rest()
+
+    def _rest(self) -> None:
+        self._move(_HOST)
+        clear_device_cache()  # so that the next agent finds it free
+
+    def _move(self, device: torch.device) -> None:
+        for model in self._models:
+            model.to(device)
+        for state in self._optimizer.state.values():
+            state.update({key: value.to(device) for key, value in state.items()})

@@ -1,0 +1,79 @@
+"""Agents that are missing while the others go on, and how they return."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from hacrl.errors import UserError
+
+__all__ = ["Absences"]
+
+
+class Absences:
+    """Who is missing. An agent is loaded again at once, and rejoins when it is asked to.
+
+    Args:
+        retries: how often each agent is taken back.
+        reload: begins to load an agent of that name in a new process; the call to wait for.
+        note: is told of returns; from any thread.
+    """
+
+    def __init__(
+        self, retries: int, reload: Callable[[str], Any], note: Callable[[str], None]
+    ) -> None:
+        self._retries = retries
+        self._reload = reload
+        self._note = note
+        self._calls: dict[str, Any] = {}  # None for one that does not return
+        self._times: Counter[str] = Counter()
+        self._lock = threading.Lock()  # a checkpoint runs beside sampling, and may notice as well
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._calls
+
+    def add(self, name: str) -> bool:
+        """An agent is gone; whether that is news, since another call may have noticed before."""
+        with self._lock:
+            new = name not in self._calls
+            if new:
+                self._begin(name)
+            return new
+
+    def clear(self) -> None:
+        """All are there."""
+        self._calls.clear()
+
+    def take_back(self, restore: Callable[[str], None], seconds: float) -> None:
+        """Let those rejoin that are loaded again.
+
+        Args:
+            restore: brings an agent to where it was last saved.
+            seconds: to wait for each.
+        """
+        for name, call in list(self._calls.items()):
+            if call is None or not ray.wait([call], timeout=seconds)[0]:
+                continue
+            try:
+                ray.get(call, timeout=seconds)
+                restore(name)
+            except (RayError, UserError) as error:
+                self._note(f"agent {name} could not rejoin: {error}")
+                with self._lock:
+                    self._begin(name)
+                continue
+            del self._calls[name]
+            self._note(f"agent {name} has rejoined, as it was when it was last saved")
+
+    def _begin(self, name: str) -> None:
+        self._times[name] += 1
+        if self._times[name] > self._retries:
+            self._calls[name] = None
+            self._note(f"agent {name} is not taken back any more, see fleet.retries")
+        else:
+            self._calls[name] = self._reload(name)

@@ -1,0 +1,266 @@
+"""Agents as actors on a Ray cluster, at work at the same time."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+
+from hacrl.agents.reporting import LearnReport
+from hacrl.config import Recipe
+from hacrl.errors import UserError
+from hacrl.fleet import cluster
+from hacrl.fleet.absence import Absences
+from hacrl.fleet.base import AgentLost
+from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
+from hacrl.fleet.turns import turns
+from hacrl.fleet.worker import Place, Worker
+from hacrl.records import Decoding, Pool, Prompt, Rollout
+from hacrl.records_arrow import PROMPTS, from_table, to_columns, to_table
+from hacrl.runs.checkpoints import checkpoints
+
+__all__ = ["RayFleet"]
+
+_SAVING = "saving"
+"""The concurrency group of checkpoints, which are written while the agent samples."""
+
+# Ray's types do not know of concurrency groups.
+_Actor: Any = ray.remote(max_restarts=-1, concurrency_groups={_SAVING: 1})(Worker)  # type: ignore[call-overload]
+
+
+class RayFleet:
+    """Agents on a Ray cluster. See `Fleet`. A context manager.
+
+    Ray places the agents and restarts their processes. Every call has a time limit. When an agent
+    is lost before the first responses, that is an error of the recipe or the cluster; later,
+    `AgentLost` is raised and `start` brings all agents back, or the others go on without it, as
+    `fleet.on_peer_failure` says.
+
+    Args:
+        run: absolute path of the run folder, which every node of the cluster must see.
+        note: is told what is worth reading; from any thread.
+
+    Attributes:
+        places: where each agent is, or was last.
+
+    Raises:
+        UserError: there is no cluster at the address.
+    """
+
+    def __init__(self, recipe: Recipe, run: Path, note: Callable[[str], None]) -> None:
+        self._recipe = recipe
+        self._run = run
+        self._note = note
+        self._connected_here = cluster.connect(recipe)
+        self._actors: dict[str, Any] = {}
+        self.places: dict[str, Place] = {}
+        self._begun = False
+        self._probe = run.parent / f".{run.name}.probe"
+        self._absences = Absences(recipe.fleet.retries, lambda name: self._start(name, None), note)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._probe.unlink(missing_ok=True)
+        for actor in self._actors.values():
+            ray.kill(actor)
+        if self._connected_here:
+            ray.shutdown()
+
+    def start(self, checkpoint: Path | None) -> Self:
+        """Bring every agent to a joint checkpoint, or to the recipe's models if that is None.
+
+        Raises:
+            UserError: an agent gets no place, its model cannot be loaded, the checkpoint does not
+                fit, or a node does not see the run folder.
+        """
+        if not self._actors:
+            if lacking := cluster.shortage(self._recipe):
+                self._note(f"waiting for the cluster: {lacking}")
+            self._actors = {name: self._place(name) for name in self.agents}
+        self._absences.clear()
+        self._run.parent.mkdir(parents=True, exist_ok=True)
+        self._probe.touch()
+        places: Mapping[str, Place] = self._ask(
+            "start",
+            self.agents,
+            lambda name, _: self._start(name, checkpoint),
+            seconds=self._recipe.fleet.start_seconds,
+        )
+        self.places |= places
+        for name, place in places.items():
+            if not place.sees:
+                raise UserError(
+                    f"agent {name}: its node {place.host} does not see {self._run.parent}; put "
+                    "the run folder on a file system that all nodes share, with --runs DIR"
+                )
+        return self
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return tuple(self._recipe.agents)
+
+    def positions(self) -> dict[str, int | None]:
+        here = self._present(self.agents)
+        return self._ask("start", here, lambda _, actor: actor.positions.remote())
+
+    def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
+        table = ray.put(to_table(prompts, PROMPTS))
+        here = self._present(self.agents)
+        return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table))
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        group_size: int,
+        *,
+        occasion: str,
+        decoding: Decoding | None = None,
+    ) -> dict[str, list[Rollout]]:
+        self._begun = True
+        self._take_back()
+        table = ray.put(to_table(prompts, PROMPTS))
+        tables = self._ask(
+            "sample",
+            self._present(self.agents),
+            lambda _, actor: actor.sample.remote(table, group_size, occasion, decoding),
+        )
+        return {name: from_table(own, Rollout) for name, own in tables.items()}
+
+    def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> list[LearnReport]:
+        columns = ray.put(to_columns(pool))  # once; every learner of a node reads the same memory
+        reports = self._ask(
+            "learn",
+            self._present(pool.agents),
+            lambda _, actor: actor.learn.remote(columns, omega),
+        )
+        return [report.records() for report in reports.values()]
+
+    def save(self, folder: Path) -> None:
+        self._take_back(self._recipe.fleet.start_seconds)
+        self._write("save", folder, lambda own, actor: actor.save.remote(own))
+
+    def checkpoint(self, folder: Path) -> None:
+        def begin(own: Path, actor: Any) -> Any:
+            return actor.checkpoint.options(concurrency_group=_SAVING).remote(own)
+
+        self._write("checkpoint", folder, begin)
+
+    def restore(self, folder: Path) -> None:
+        self.start(folder)
+
+    def _place(self, name: str) -> Any:
+        wanted = cluster.options(self._recipe, name)
+        threads = cluster.threads(self._recipe, name)
+        actor = _Actor.options(**wanted)
+        return actor.remote(name, self._recipe, str(Path.cwd()), threads)
+
+    def _ask(
+        self,
+        phase: str,
+        names: Sequence[str],
+        ask: Callable[[str, Any], Any],
+        seconds: float | None = None,
+    ) -> dict[str, Any]:
+        """What the agents answer, all asked at once; without those that are lost meanwhile.
+
+        Raises:
+            AgentLost: one was lost, and the others are not to go on.
+            UserError: an agent says so, or one was lost before the first responses.
+        """
+        limit = self._recipe.fleet.seconds if seconds is None else seconds
+        answers: dict[str, Any] = {}
+        losses: list[Loss] = []
+        for group in self._turns(names):
+            deadline = time.monotonic() + limit
+            calls = {name: ask(name, self._actors[name]) for name in group}
+            for name, call in calls.items():
+                try:
+                    answers[name] = ray.get(call, timeout=max(deadline - time.monotonic(), 1.0))
+                except RayError as error:
+                    if not is_loss(error):
+                        raise own_error(error) from error
+                    losses.append(self._lost(name, phase, error, limit))
+        self._lose(losses)
+        return {name: answers[name] for name in names if name in answers}
+
+    def _turns(self, names: Sequence[str]) -> list[list[str]]:
+        """Who is asked at the same time. While it is not known where agents are, one by one."""
+        if not self._recipe.fleet.in_turns:
+            return [list(names)]
+        if not self.places:
+            return [[name] for name in names]
+        found = {name: self.places[name] for name in names}
+        return turns({name: {f"{at.node} {d}" for d in at.devices} for name, at in found.items()})
+
+    def _lost(self, name: str, phase: str, error: RayError, seconds: float) -> Loss:
+        if isinstance(error, GetTimeoutError):  # what hangs is ended, and then restarted as well
+            ray.kill(self._actors[name], no_restart=False)
+        place = self.places.get(name)
+        if place is None and (lacking := cluster.shortage(self._recipe, name)):
+            return Loss(name, None, phase, f"no place within {seconds:g} s, {lacking}")
+        key = "fleet.start_seconds" if phase == "start" else "fleet.seconds"
+        alive = place is None or cluster.is_alive(place.node)
+        return Loss(name, place, phase, likely_cause(error, seconds, key, node_alive=alive))
+
+    def _lose(self, losses: Sequence[Loss]) -> None:
+        if not losses:
+            return
+        text = "; ".join(map(str, losses))
+        if not self._begun:
+            raise UserError(text)
+        if self._recipe.fleet.on_peer_failure == "restart":
+            raise AgentLost(text)
+        new = [str(loss) for loss in losses if self._absences.add(loss.agent)]
+        if not self._present(self.agents):
+            raise AgentLost(text)
+        if new:
+            self._note(f"{'; '.join(new)}; the others go on")
+
+    def _present(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if name not in self._absences]
+
+    def _start(self, name: str, checkpoint: Path | None) -> Any:
+        """Begin to bring an agent to where it was saved, or to the recipe's model."""
+        own = checkpoint.resolve() / name if checkpoint else None
+        if own is not None and not own.is_dir():  # it was missing when the others were saved
+            own = None
+        # Ray repeats the call in a new process if this one ends meanwhile.
+        start = self._actors[name].start.options(max_task_retries=-1)
+        return start.remote(own, self._probe, anew=own is None)
+
+    def _take_back(self, seconds: float = 0.0) -> None:
+        def restore(name: str) -> None:
+            call = self._start(name, self._newest())
+            self.places[name] = ray.get(call, timeout=self._recipe.fleet.start_seconds)
+
+        self._absences.take_back(restore, seconds)
+
+    def _write(self, phase: str, folder: Path, ask: Callable[[Path, Any], Any]) -> None:
+        """Let every agent write into a folder of its name. One that is missing is as it was."""
+        folder = folder.resolve()
+        present = self._present(self.agents)
+        written = self._ask(phase, present, lambda name, actor: ask(folder / name, actor))
+        newest = self._newest()
+        for name in self.agents:
+            if name not in written:
+                shutil.rmtree(folder / name, ignore_errors=True)
+                if newest is not None and (newest / name).is_dir():
+                    shutil.copytree(newest / name, folder / name)
+
+    def _newest(self) -> Path | None:
+        """The agents of the newest joint checkpoint."""
+        found = checkpoints(self._run / "checkpoints")
+        return found[-1].agents if found else None

@@ -1,0 +1,68 @@
+"""What is said of an agent that is gone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ray.exceptions import (
+    ActorUnavailableError,
+    GetTimeoutError,
+    OutOfMemoryError,
+    RayError,
+    RayTaskError,
+)
+
+from hacrl.errors import UserError
+from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
+from hacrl.fleet.worker import NotLoaded, Place
+
+
+def raised_there(cause: Exception) -> RayTaskError:
+    """As Ray passes on what an agent raises."""
+    return RayTaskError("learn", "traceback", cause, "worker", 1, "host")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (GetTimeoutError("x"), "no answer within 7 s, and it was ended; it hung, or fleet.seconds"),
+        (OutOfMemoryError("x"), "the machine ran low on memory, and Ray ended the process"),
+        (
+            raised_there(torch.OutOfMemoryError("CUDA out of memory. Tried 2 GiB\nmore")),
+            "out of memory (CUDA out of memory. Tried 2 GiB)",
+        ),
+        (raised_there(NotLoaded()), "its process had ended since the phase before"),
+        (
+            ActorUnavailableError("RpcError: Socket closed rpc_code: 14", b"0" * 16),
+            "its process ended at once, most often killed by the system for lack of memory",
+        ),
+        (RayError("something else\nat length"), "something else"),
+    ],
+)
+def test_the_likely_cause_is_one_line(error: RayError, words: str) -> None:
+    assert is_loss(error)
+    said = likely_cause(error, 7.0, "fleet.seconds", node_alive=True)
+    assert said.startswith(words)
+    assert "\n" not in said
+    assert "node has left" in likely_cause(error, 7.0, "fleet.seconds", node_alive=False)
+
+
+@pytest.mark.parametrize("cause", [UserError("agent kim: no"), OSError(28, "No space left")])
+def test_an_error_of_the_agents_own_is_no_loss(cause: Exception) -> None:
+    error = raised_there(cause)
+    assert not is_loss(error)
+    assert own_error(error) is cause
+
+
+def test_a_bug_keeps_the_traceback_of_the_other_process() -> None:
+    error = raised_there(ValueError("a bug"))
+    assert not is_loss(error)
+    assert own_error(error) is error
+
+
+def test_a_loss_names_agent_place_phase_and_cause() -> None:
+    place = Place("gpu-7", "0a1b", 4711, True)
+    assert str(Loss("kim", place, "learn", "it hung")) == (
+        "agent kim (process 4711 on gpu-7) was lost in learn: it hung"
+    )
+    assert "agent kim (not placed) was lost in start" in str(Loss("kim", None, "start", "x"))

@@ -1,0 +1,59 @@
+"""The check of a GPU: what it complains of, and that it claims nothing without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from hacrl.config import load_recipe
+from hacrl.config.bundled import find_recipe
+from scripts.gpu_check import WAYS, complaints, main
+
+FINE: dict[str, Any] = {
+    "agent": "ada",
+    "step": 0,
+    "skipped_updates": 0,
+    "unscored": 0,
+    "logprob_gap": 1e-6,
+    "updates": 2,
+}
+
+
+def test_without_a_gpu_nothing_is_claimed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main([]) == 2
+    assert capsys.readouterr().out == "no GPU is visible to torch here; nothing was checked\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"skipped_updates": 1}, "ada in step 0: 1 updates were not finite"),
+        ({"unscored": 3}, "ada in step 0: 3 responses were not scored"),
+        ({"logprob_gap": 0.01}, "ada in step 0: sampling and learning differ by 1.0e-02"),
+        ({"updates": 0}, "no update was made"),
+    ],
+)
+def test_what_is_wrong_is_said(change: dict[str, Any], words: str) -> None:
+    assert complaints([FINE], exact=True) == []
+    (said,) = complaints([FINE | change], exact=True)
+    assert said.startswith(words)
+
+
+def test_half_precision_may_differ() -> None:
+    assert complaints([FINE | {"logprob_gap": 0.01}], exact=False) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_is_a_valid_recipe(way: str) -> None:
+    load_recipe(find_recipe("demo"), WAYS[way])
+
+
+@pytest.mark.slow
+def test_the_script_itself_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--device", "cpu", "--steps", "1"]) == 0
+    assert capsys.readouterr().out.count("fine") == len(WAYS)
