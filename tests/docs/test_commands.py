@@ -116,7 +116,7 @@ def test_a_command(
     program, *arguments = words
     if program == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        assert set(arguments) <= set(targets)
+        assert {word for word in arguments if "=" not in word} <= set(targets)
         return
     if program == "pip":
         assert arguments[0] == "install"

@@ -26,15 +26,15 @@ def differing(one: Path, other: Path) -> list[str]:
 
 @pytest.mark.usefixtures("started_ray")
 def test_pools_metrics_weights_and_checkpoints_are_the_same(
-    tiny_recipe: MakeRecipe, qwen_folder: Path, tmp_path: Path
+    tiny_recipe: MakeRecipe, tmp_path: Path
 ) -> None:
     raw = tiny_recipe(**WIDE, checkpoints={"every": 2}, update={"kl": 0.01, "mini_batches": 2})
-    raw["agents"]["may"] = {"model": str(qwen_folder), "lora": {"rank": 4}}
+    raw["agents"]["lee"]["lora"] = {"rank": 4}  # and kim trains all its weights
     raw["evaluation"] = {"tasks": {"held": raw["tasks"]["bits"]}, "every": 3, "limit": 5}
     local = train(recipe_from_dict(raw, ["fleet=local"]), tmp_path / "local").path
     there = train(recipe_from_dict(raw, ["fleet=ray"]), tmp_path / "ray").path
     assert differing(local, there) == []
-    for name in ("rollouts/step-000002.parquet", "agents/lee/model.safetensors"):
+    for name in ("rollouts/step-000002.parquet", "agents/kim/model.safetensors"):
         assert (there / name).is_file()
     # Each goes on where the other stopped.
     onwards = ["steps=4"]
