@@ -23,7 +23,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--tokens", type=int, default=64)
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--no-steps", action="store_true", help="leave out the whole steps")
     options.add_argument("--out", type=Path, default=RESULT)
     chosen = options.parse_args()
     torch.set_num_threads(chosen.threads)
@@ -80,8 +81,9 @@ def main() -> None:
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
         chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
-    add(samplers(chosen))
-    add({"steps": steps(chosen)})
+    samplers(chosen, add)
+    if not chosen.no_steps:
+        add({"steps": steps(chosen)})
     sys.stdout.write(json.dumps(result, indent=2) + "\n")
 
 
@@ -97,8 +99,8 @@ def recipe(chosen: argparse.Namespace, **changes: str) -> Recipe:
     )
 
 
-def samplers(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The parts `start`, `sampling`, `sync` and `gap`."""
+def samplers(chosen: argparse.Namespace, add: Callable[[Mapping[str, Any]], None]) -> None:
+    """The parts `start_seconds`, `sampling`, `sync` and `gap`."""
     plain = recipe(chosen)
     policy = load_policy(AGENT, plain.agents[AGENT])
     # An end token that no response has: every response is as long as the limit.
@@ -114,7 +116,8 @@ def samplers(chosen: argparse.Namespace) -> dict[str, Any]:
         begun = time.perf_counter()
         ways[f"vllm {dtype}"] = VllmSampler(policy, settings, wanted)
         starts[dtype] = round(time.perf_counter() - begun, 1)
-    speeds, gaps = {}, {}
+    add({"start_seconds": starts})
+    speeds = {}
     for size in SIZES:
         batch, group = (prompts[:1], 1) if size == 1 else (prompts, size // len(prompts))
         how = Decoding(chosen.tokens, size)
@@ -123,11 +126,11 @@ def samplers(chosen: argparse.Namespace) -> dict[str, Any]:
             "tokens_per_second": {k: round(statistics.median(v), 1) for k, v in found.items()},
             "ratio_to_hf": {k: ratios(found, k) for k in found if k != "hf"},
         }
-        gaps = {name: gap(policy, batch, own) for name, own in draws.items()}
-    syncs = {name: sync(way, prompts) for name, way in ways.items() if name != "hf"}
+        add({"sampling": speeds})
+    add({"gap": {name: gap(policy, prompts, own) for name, own in draws.items()}})
+    add({"sync": {name: sync(way, prompts) for name, way in ways.items() if name != "hf"}})
     for way in ways.values():
         way.close()
-    return {"start_seconds": starts, "sampling": speeds, "sync": syncs, "gap": gaps}
 
 
 def measure(

@@ -40,7 +40,7 @@ def gone(client: VllmClient) -> bool:
 
 def test_what_goes_wrong_in_an_engine_is_said_and_ends_it(client: VllmClient) -> None:
     with pytest.raises(UserError, match="agent kim: vLLM engine: AttributeError: 'NoneType'"):
-        client.draw([REQUEST])  # there is no engine yet
+        client.load()  # there is no engine yet
     assert gone(client)
 
 
