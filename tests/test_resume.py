@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from hacrl import loop
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.errors import UserError
+from hacrl.fleet import LocalFleet
 from hacrl.observer import Silent
 from hacrl.records import Pool
 from hacrl.runs.checkpoints import checkpoints
@@ -319,3 +321,33 @@ def test_a_full_disk_stops_cleanly_wherever_it_fills_up(
     small_disk(pages * 8192)
     resumed(raw, disk)
     assert content(disk / "tiny") == content(straight)
+
+
+def test_a_checkpoint_is_written_while_the_agents_sample(
+    tiny_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampled = threading.Event()
+    sample, write = LocalFleet.sample, LocalFleet.checkpoint
+    order: list[str] = []
+
+    def sampling(self: LocalFleet, *args: Any, occasion: str, **options: Any) -> Any:
+        rollouts = sample(self, *args, occasion=occasion, **options)
+        order.append(f"sampled {occasion}")
+        if occasion == "step 1":
+            sampled.set()
+        return rollouts
+
+    def writing(self: LocalFleet, folder: Path) -> None:
+        if folder.parent.name.startswith("step-000001"):
+            assert sampled.wait(30), "the next rollouts wait for the checkpoint"
+        write(self, folder)
+        order.append(f"wrote {folder.parent.name.removesuffix('.part')}")
+
+    monkeypatch.setattr(LocalFleet, "sample", sampling)
+    monkeypatch.setattr(LocalFleet, "checkpoint", writing)
+    run = train(recipe_from_dict(tiny_recipe(checkpoints={"every": 1})), tmp_path).path
+    assert order[:3] == ["sampled step 0", "sampled step 1", "wrote step-000001"]
+    waited = [
+        json.loads(line)["seconds"] for line in (run / "metrics.jsonl").read_text().splitlines()
+    ]
+    assert all("save" in seconds for seconds in waited)
