@@ -167,6 +167,11 @@ def test_the_occasion_alone_decides_what_is_drawn(tied: VllmSampler) -> None:
     assert len({tuple(one.token_ids) for one in first[0]}) == 4, "samples of a prompt differ"
 
 
+def test_more_prompts_than_fit_at_once(tied: VllmSampler) -> None:
+    groups = tied.sample([LONG] * 64, 1, Decoding(2, 64), seed=1)
+    assert agree(tied._policy, [LONG] * 64, groups, 1.0)
+
+
 def test_draws_follow_the_distribution(tied: VllmSampler) -> None:
     """First tokens of many draws against the learner's probabilities: χ² at the 1e-6 level."""
     count = 2000

@@ -107,7 +107,12 @@ class VllmSampler:
         }
         on_cpu = self._engine.start(
             options,
-            cpu={"kv_cache_memory_bytes": round(settings.cpu_cache * 2**30)},
+            cpu={
+                "kv_cache_memory_bytes": round(settings.cpu_cache * 2**30),
+                # A prompt in parts would have a generator of the CPU take back a draw, which it
+                # cannot (vLLM 0.32).
+                "enable_chunked_prefill": False,
+            },
             gpu={
                 "gpu_memory_utilization": settings.gpu_memory_utilization,
                 "enable_sleep_mode": settings.sleep,
