@@ -95,6 +95,7 @@ def places(monkeypatch: pytest.MonkeyPatch) -> dict[str, Place]:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_survives_deaths_and_ends_as_if_there_had_been_none(
     tiny_recipe: MakeRecipe, places: dict[str, Place], tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_an_agent_that_hangs_is_ended_and_brought_back(
     assert "was lost in sample: no answer within 30 s, and it was ended" in lost
 
 
+@pytest.mark.slow
 def test_the_others_go_on_and_take_the_lost_one_back(
     tiny_recipe: MakeRecipe, places: dict[str, Place], tmp_path: Path
 ) -> None:

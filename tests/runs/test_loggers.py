@@ -143,7 +143,7 @@ def test_a_missing_package_is_refused_before_the_run(
     for refuse in (lambda: train(recipe, tmp_path), lambda: check(recipe, Console())):
         with pytest.raises(UserError, match=r'pip install "hacrl\[trackio\]"'):
             refuse()
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / recipe.name).exists()
     check_loggers([])
 
 
