@@ -37,7 +37,6 @@ real: $(READY)
 	$(BIN)/hacrl train real --overwrite
 
 bench: $(READY)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,bench]"
 	$(BIN)/python -m benchmarks.speed $(PARTS) --models $(MODELS)
 
 real-vllm: $(VLLM_READY)
