@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from tokenizers import Tokenizer, decoders, models
 from transformers import (
     LlamaConfig,
@@ -25,6 +26,12 @@ from transformers import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
+
+# Tests assert behaviour, never seconds.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 SYMBOLS = "01+="
 """Few, so that a random model now and then answers right."""
