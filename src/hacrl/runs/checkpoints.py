@@ -32,6 +32,7 @@ __all__ = [
     "best_checkpoint",
     "checkpoints",
     "newest_checkpoint",
+    "prune",
     "write_checkpoint",
 ]
 
@@ -132,7 +133,7 @@ def write_checkpoint(
             f"checkpoint {path}: cannot be written ({reason}); {kept}. Mend it, free space if it "
             "is that, and continue with --resume"
         ) from error
-    _prune(root, progress.completed, keep)
+    prune(root, progress.completed, keep)
     return Checkpoint(path)
 
 
@@ -149,7 +150,7 @@ def newest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:
     Crashes leave folders that were never completed; these are passed over and named as well.
     """
     passed_over = [
-        f"{path.name.removesuffix('.part')}: its writing was not finished"
+        f"{path.name.removesuffix('.part')}: its writing, or its removal, was not finished"
         for path in sorted(root.glob("step-*.part"))
     ]
     for checkpoint in reversed(checkpoints(root)):
@@ -173,9 +174,16 @@ def _score(checkpoint: Checkpoint) -> float | None:
         return None
 
 
-def _prune(root: Path, completed: int, keep: int) -> None:
+def prune(root: Path, completed: int, keep: int) -> None:
+    """Drop what is to be kept no longer after so many completed steps.
+
+    A folder that goes becomes invisible first, so that a crash leaves none that is half gone.
+    """
     known = [c for c in checkpoints(root) if c.step <= completed]
     best = best_checkpoint(root)
     for old in known[:-keep]:
         if old != best:
-            shutil.rmtree(old.path)
+            aside = old.path.with_name(old.path.name + ".part")
+            shutil.rmtree(aside, ignore_errors=True)
+            old.path.rename(aside)
+            shutil.rmtree(aside)

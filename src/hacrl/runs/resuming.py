@@ -9,7 +9,7 @@ from pathlib import Path
 from hacrl.config import Recipe
 from hacrl.config.changes import changes
 from hacrl.errors import UserError
-from hacrl.runs.checkpoints import Checkpoint, Progress, newest_checkpoint
+from hacrl.runs.checkpoints import Checkpoint, Progress, newest_checkpoint, prune
 from hacrl.runs.versions import library_versions
 
 __all__ = ["check_data", "find_checkpoint"]
@@ -56,6 +56,7 @@ def find_checkpoint(
         )
     for part in root.glob("step-*.part"):
         shutil.rmtree(part)
+    prune(root, checkpoint.step, recipe.checkpoints.keep)  # a crash may have come between the two
     note(f"continuing after step {checkpoint.step}, from {checkpoint.path}")
     return checkpoint
 
