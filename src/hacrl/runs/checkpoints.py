@@ -23,8 +23,9 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from hacrl.config import Recipe, load_recipe, recipe_to_yaml
-from hacrl.errors import UserError, first_line
+from hacrl.errors import UserError
 from hacrl.runs.sealing import damage, write_sealed
+from hacrl.runs.writing import why_not_written
 
 __all__ = [
     "Checkpoint",
@@ -128,10 +129,9 @@ def write_checkpoint(
     except (OSError, SafetensorError) as error:
         last = max((c.step for c in checkpoints(root)), default=None)
         kept = "there was none before" if last is None else f"step-{last:06d} is intact"
-        reason = getattr(error, "strerror", None) or first_line(error)
         raise UserError(
-            f"checkpoint {path}: cannot be written ({reason}); {kept}. Mend it, free space if it "
-            "is that, and continue with --resume"
+            f"checkpoint {path}: cannot be written ({why_not_written(error)}); {kept}. Mend it, "
+            "free space if it is that, and continue with --resume"
         ) from error
     prune(root, progress.completed, keep)
     return Checkpoint(path)

@@ -20,6 +20,7 @@ __all__ = [
     "explain_disk",
     "read_lines",
     "sync",
+    "why_not_written",
     "write_parquet",
     "write_text",
     "write_whole",
@@ -40,12 +41,13 @@ def explain_disk(folder: Path, then: str = "continue with --resume") -> Iterator
         yield
     except (OSError, SafetensorError) as error:
         raise UserError(
-            f"{folder}: cannot be written ({_reason(error)}); mend it, free space if it is that, "
-            f"and {then}"
+            f"{folder}: cannot be written ({why_not_written(error)}); mend it, free space if "
+            f"it is that, and {then}"
         ) from error
 
 
-def _reason(error: Exception) -> str:
+def why_not_written(error: OSError | SafetensorError) -> str:
+    """What the system, or safetensors, says of a file that could not be written."""
     return getattr(error, "strerror", None) or first_line(error)
 
 
