@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 VLLM_BIN := .venv-vllm/bin
 VLLM_READY := .venv-vllm/.ready
-VLLM_EAGER := {type: vllm, enforce_eager: true}
+VLLM_EAGER := {type: vllm, enforce_eager: true, max_model_len: 256}
 
 PARTS ?=
 MODELS ?= tiny smollm
