@@ -18,14 +18,16 @@ MAX_POSITIONS = 128
 """Tokens of prompt and response together."""
 
 
-def build_qwen3(tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
-    """Qwen3, three narrow layers."""
+def build_qwen3(
+    tokenizer: PreTrainedTokenizerFast, *, width: int = 64, layers: int = 3
+) -> PreTrainedModel:
+    """Qwen3, a few narrow layers."""
     return Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=len(tokenizer),
-            hidden_size=64,
-            intermediate_size=160,
-            num_hidden_layers=3,
+            hidden_size=width,
+            intermediate_size=width * 5 // 2,
+            num_hidden_layers=layers,
             num_attention_heads=4,
             num_key_value_heads=2,
             head_dim=16,
