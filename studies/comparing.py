@@ -26,7 +26,7 @@ def final(evaluations: pd.DataFrame) -> pd.DataFrame:
 
 def scores(last: pd.DataFrame) -> pd.Series:
     """Mean accuracy over the held-out sets, by method, setting, agent and seed."""
-    return last.groupby(["method", "setting", "agent", "seed"], sort=False)["accuracy"].mean()
+    return last.groupby(["method", "setting", "agent", "seed"])["accuracy"].mean()
 
 
 def difference(table: pd.Series, method: str, other: str, setting: str, agent: str) -> Interval:

@@ -61,7 +61,8 @@ def _gains(last: pd.DataFrame, grid: Grid) -> Chart:
     def draw(figure: FigureBase) -> None:
         axis = figure.subplots()
         names = [*(f"{setting}: {agent}" for setting, agent in _pairs(grid)), "mean"]
-        for i, other in enumerate(("gspo", "gspo_x2")):
+        others = [other for other in ("gspo", "gspo_x2") if other in grid.main.methods]
+        for i, other in enumerate(others):
             found = [difference(table, "hacpo", other, *pair) for pair in _pairs(grid)]
             found.append(overall(table, "hacpo", other))
             axis.errorbar(
@@ -86,7 +87,7 @@ def _gains(last: pd.DataFrame, grid: Grid) -> Chart:
 
 def _curves(evaluations: pd.DataFrame, grid: Grid, x: str, label: str, name: str) -> Chart:
     """Held-out accuracy against what was spent on an agent's own rollouts."""
-    means = evaluations.groupby(["setting", "agent", "method", "step", "seed"], sort=False)[
+    means = evaluations.groupby(["setting", "agent", "method", "step", "seed"])[
         ["accuracy", x]
     ].mean()
 

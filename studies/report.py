@@ -45,7 +45,8 @@ def write_report(
         "## Ablations",
     ]
     for title, methods in ABLATIONS.items():
-        tables += [f"### {title}", ablation_table(last, grid, methods)]
+        chosen = [method for method in methods if method in grid.ablations.methods]
+        tables += [f"### {title}", ablation_table(last, grid, chosen)]
     tables += [
         "## The search for learning rates",
         search_table(pd.read_csv(results / "search.csv")),
