@@ -26,6 +26,7 @@ from studies.tuning import read_rates, write_search
 
 WORK = Path("studies/work")
 RESULTS = Path("studies/results")
+PAGES = Path("docs/results")
 SMOKE = (
     "steps=2",
     "prompts_per_step=4",
@@ -55,9 +56,10 @@ def main(
     stages = only or list(Stage)
     jobs = jobs or os.cpu_count() or 1
     grid = Grid.load(grid_file)
-    runs, results = WORK / "runs", RESULTS
+    runs, results, pages = WORK / "runs", RESULTS, PAGES
     if smoke:
-        grid, runs, results = grid.smaller(SMOKE), WORK / "smoke", WORK / "smoke-results"
+        grid, runs = grid.smaller(SMOKE), WORK / "smoke"
+        results = pages = WORK / "smoke-results"
     search = results / "search.csv"
     if Stage.MODELS in stages:
         make_models(WORK / "models", jobs)
@@ -70,7 +72,7 @@ def main(
     if Stage.RUN in stages:
         run_all(_recipes(grid, grid.cells(read_rates(search))), runs, jobs, console)
     if Stage.REPORT in stages:
-        write_report(grid, grid.cells(read_rates(search)), runs, results, console)
+        write_report(grid, grid.cells(read_rates(search)), runs, results, pages, console)
 
 
 def _recipes(grid: Grid, cells: Sequence[Cell]) -> list[Recipe]:

@@ -27,7 +27,7 @@ _SMOOTH = 5
 def draw_figures(
     evaluations: pd.DataFrame, steps: pd.DataFrame, last: pd.DataFrame, grid: Grid, folder: Path
 ) -> None:
-    """Write every figure as SVG and PNG.
+    """Write every figure as SVG.
 
     Args:
         evaluations, steps, last: of the main table's methods, by setting; see `comparing`.
@@ -43,7 +43,7 @@ def draw_figures(
         _per_pair(steps, grid, "alignment", "cosine with the own gradient", "alignment"),
         _bias(steps, grid),
     ):
-        chart.save(folder / f"{chart.name}.svg", folder / f"{chart.name}.png")
+        chart.save(folder / f"{chart.name}.svg")
 
 
 def _pairs(grid: Grid) -> list[tuple[str, str]]:

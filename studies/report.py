@@ -17,6 +17,9 @@ from studies.tables import ablation_table, against_table, main_table, search_tab
 
 __all__ = ["write_report"]
 
+INTRODUCTION = """Written by `make study`; [the results](../results.md) say what they mean.
+Accuracies are in percent, differences in percentage points, each with a 95% interval over seeds
+(Student's, paired by seed where methods are compared)."""
 ABLATIONS = {
     "Capability-aware advantage and discrepancy coefficient": ["no_capability", "no_discrepancy"],
     "Exponential importance sampling (HACPO has α = 1)": ["alpha_0", "alpha_2", "alpha_3"],
@@ -26,9 +29,14 @@ ABLATIONS = {
 
 
 def write_report(
-    grid: Grid, cells: Sequence[Cell], runs: Path, results: Path, console: Console
+    grid: Grid, cells: Sequence[Cell], runs: Path, results: Path, pages: Path, console: Console
 ) -> None:
-    """Write `results.{parquet,csv}`, `steps.parquet`, `tables.md` and `figures/`."""
+    """Write all results of the runs.
+
+    Args:
+        results: gets `results.{parquet,csv}` and `steps.parquet`.
+        pages: gets `tables.md` and the figures.
+    """
     found, course = evaluations(cells, runs), steps(cells, runs)
     results.mkdir(parents=True, exist_ok=True)
     found.to_parquet(results / "results.parquet", index=False)
@@ -38,6 +46,8 @@ def write_report(
     every = by_setting(found, grid)
     last = final(every)
     tables = [
+        "# All tables of the study",
+        INTRODUCTION,
         "## HACPO against the baselines",
         against_table(final(main), grid, [m for m in grid.main.methods if m != "hacpo"]),
         "## All methods",
@@ -51,12 +61,13 @@ def write_report(
         "## The search for learning rates",
         search_table(pd.read_csv(results / "search.csv")),
     ]
-    (results / "tables.md").write_text("\n\n".join(tables) + "\n", encoding="utf-8")
+    pages.mkdir(parents=True, exist_ok=True)
+    (pages / "tables.md").write_text("\n\n".join(tables) + "\n", encoding="utf-8")
     draw_figures(
         main,
         by_setting(course[course["part"] == "main"], grid),
         final(main),
         grid,
-        results / "figures",
+        pages,
     )
-    say(console, f"results, tables and figures are in {results}")
+    say(console, f"results are in {results}, tables and figures in {pages}")

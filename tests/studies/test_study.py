@@ -54,15 +54,15 @@ def test_from_the_grid_to_the_tables(models: Path, tmp_path: Path) -> None:
     (tmp_path / "results" / "search.csv").write_text(
         "method,learning_rate,setting,agent,accuracy\ngspo,0.0001,alone,qwen,0.5\n"
     )
-    write_report(grid, cells, runs, tmp_path / "results", console)
+    write_report(grid, cells, runs, tmp_path / "results", tmp_path / "pages", console)
     table = pd.read_csv(tmp_path / "results" / "results.csv")
     assert set(table["task"]) == set(HELD_OUT)
     # Two agents in two sharing runs and twice alone; two evaluations each, and one at the start.
     assert len(table) == (2 * 2 * 2 + 2 * 3) * len(HELD_OUT)
     after = table[table["step"] == 2]
     assert set(after["rollouts"]) == {2 * 2 * 8}
-    assert "HACPO − GSPO" in (tmp_path / "results" / "tables.md").read_text(encoding="utf-8")
-    assert len(list((tmp_path / "results" / "figures").glob("*.svg"))) == 8
+    assert "HACPO − GSPO" in (tmp_path / "pages" / "tables.md").read_text(encoding="utf-8")
+    assert len(list((tmp_path / "pages").glob("*.svg"))) == 8
 
     # Once more: nothing is missing, until a run is found unfinished or to be of another recipe.
     before = (runs / "hacpo.model.0" / "metrics.jsonl").stat().st_mtime_ns
