@@ -27,13 +27,7 @@ from studies.tuning import read_rates, write_search
 WORK = Path("studies/work")
 RESULTS = Path("studies/results")
 PAGES = Path("docs/results")
-SMOKE = (
-    "steps=2",
-    "prompts_per_step=4",
-    "evaluation.limit=4",
-    "evaluation.every=1",
-    "update.alignment_every=1",
-)
+SMOKE = ("steps=2", "prompts_per_step=4", "evaluation.limit=4", "evaluation.every=1")
 
 
 class Stage(StrEnum):

@@ -40,7 +40,7 @@ class _Tuning(_Strict):
     seed: int
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Cell:
     """One run.
 

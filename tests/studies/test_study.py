@@ -11,13 +11,12 @@ import pytest
 from rich.console import Console
 
 from hacrl.paths import resolve
+from studies.__main__ import SMOKE
 from studies.comparing import by_setting, difference, final, overall, scores
 from studies.grid import Cell, Grid
 from studies.problems import HELD_OUT, study_problems, write_sets
 from studies.report import write_report
 from studies.running import finished, run_all
-
-SMALL = ("steps=2", "prompts_per_step=2", "evaluation.limit=2", "evaluation.every=1")
 
 
 def _grid() -> Grid:
@@ -26,7 +25,7 @@ def _grid() -> Grid:
     main = grid.main.model_copy(update={"methods": ["gspo", "hacpo"], "settings": ["model"]})
     ablations = grid.ablations.model_copy(update={"methods": ["alpha_0"], "settings": ["model"]})
     changes = {"settings": settings, "main": main, "ablations": ablations}
-    return grid.model_copy(update=changes).smaller(SMALL)
+    return grid.model_copy(update=changes).smaller(SMOKE)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def test_from_the_grid_to_the_tables(models: Path, tmp_path: Path) -> None:
     # Two agents in two sharing runs and twice alone; two evaluations each, and one at the start.
     assert len(table) == (2 * 2 * 2 + 2 * 3) * len(HELD_OUT)
     after = table[table["step"] == 2]
-    assert set(after["rollouts"]) == {2 * 2 * 8}
+    assert set(after["rollouts"]) == {2 * 4 * 8}
     assert "HACPO − GSPO" in (tmp_path / "pages" / "tables.md").read_text(encoding="utf-8")
     assert len(list((tmp_path / "pages").glob("*.svg"))) == 8
 
