@@ -28,7 +28,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
-from scripts.demo_models.models import build_llama, build_qwen3, sampling_config
+from scripts.demo_models.models import build_llama, build_qwen3, save_model
 from scripts.demo_models.problems import Problem
 from scripts.demo_models.solutions import FLAWLESS, ErrorRates, write_solution
 from scripts.demo_models.tokenization import DIGITS_ALONE, build_bpe_tokenizer, build_char_tokenizer
@@ -84,10 +84,8 @@ def _make(name: str, problems: Sequence[Problem], heldout: Set[Problem], folder:
     started = time.perf_counter()
     model, tokenizer = _build(MODELS[name], problems, rng)
     train(model, tokenizer, MODELS[name].training, heldout, rng, draw_warm_up)
-    model.generation_config = sampling_config(tokenizer)
     part = folder.with_suffix(".part")
-    model.save_pretrained(part)
-    tokenizer.save_pretrained(part)
+    save_model(model, tokenizer, part)
     shutil.rmtree(folder, ignore_errors=True)
     part.rename(folder)
     print(

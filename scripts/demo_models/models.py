@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from transformers import (
     GenerationConfig,
     LlamaConfig,
@@ -12,7 +14,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-__all__ = ["MAX_POSITIONS", "build_llama", "build_qwen3", "sampling_config"]
+__all__ = ["MAX_POSITIONS", "build_llama", "build_qwen3", "sampling_config", "save_model"]
 
 MAX_POSITIONS = 128
 """Tokens of prompt and response together."""
@@ -75,3 +77,12 @@ def sampling_config(tokenizer: PreTrainedTokenizerFast) -> GenerationConfig:
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
+
+
+def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Write an ordinary Hugging Face model folder."""
+    model.generation_config = sampling_config(tokenizer)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    for path in folder.iterdir():  # safetensors come readable for their owner only
+        path.chmod(0o644)
