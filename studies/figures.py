@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from hacrl.report.drawing import COLOURS, Chart, Panel, line_style, tidy
-from studies.comparing import difference, overall, scores
+from studies.comparing import difference, level, overall, scores
 from studies.grid import Grid
 from studies.statistics import over_seeds
 from studies.tables import NAMES
 
-__all__ = ["draw_figures"]
+__all__ = ["draw_figures", "draw_rates"]
 
 _SMOOTH = 5
 """Steps that a training curve is averaged over."""
@@ -44,6 +44,36 @@ def draw_figures(
         _bias(steps, grid),
     ):
         chart.save(folder / f"{chart.name}.svg")
+
+
+def draw_rates(last: pd.DataFrame, methods: Sequence[str], name: str, folder: Path) -> None:
+    """Write, as SVG, what methods reach at several learning rates, with intervals.
+
+    Args:
+        last: rows of a question after training, by setting.
+    """
+
+    def draw(figure: FigureBase) -> None:
+        axis = figure.subplots()
+        tables = {rate: scores(rows) for rate, rows in last.groupby("learning_rate")}
+        for i, method in enumerate(methods):
+            found = [level(table, method) for table in tables.values()]
+            axis.errorbar(
+                list(tables),
+                [interval.mean for interval in found],
+                yerr=[np.nan_to_num(interval.half_width) for interval in found],
+                label=NAMES[method],
+                capsize=2,
+                **line_style(i),
+            )
+        axis.set_xscale("log")
+        axis.set_xticks(list(tables), [f"{rate:g}" for rate in tables])
+        axis.minorticks_off()
+        axis.set_xlabel("learning rate")
+        axis.set_ylabel("held-out accuracy")
+        axis.legend(loc="best")
+
+    Chart(name, name, "", [Panel("mean over the agents", draw)]).save(folder / f"{name}.svg")
 
 
 def _pairs(grid: Grid) -> list[tuple[str, str]]:

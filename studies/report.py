@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hacrl.terminal import say
 from studies.comparing import by_setting, final
-from studies.figures import draw_figures
+from studies.figures import draw_figures, draw_rates
 from studies.grid import ABLATIONS, MAIN, Cell, Grid
 from studies.outcomes import evaluations, steps
 from studies.tables import (
@@ -46,7 +46,8 @@ def write_report(
         pages: gets `tables.md` and the figures.
     """
     found, course = evaluations(cells, runs), steps(cells, runs)
-    results.mkdir(parents=True, exist_ok=True)
+    for folder in (results, pages):
+        folder.mkdir(parents=True, exist_ok=True)
     found.to_parquet(results / "results.parquet", index=False)
     found.to_csv(results / "results.csv", index=False, float_format="%.6g", lineterminator="\n")
     course.to_parquet(results / "steps.parquet", index=False)
@@ -72,11 +73,12 @@ def write_report(
         settings = {setting: grid.settings[setting] for setting in question.settings}
         own = final(by_setting(found[found["part"] == name], settings))
         tables += [f"## {question.title}", question_table(own, question, grid)]
+        if question.learning_rates:
+            draw_rates(own, question.methods, name, pages)
     tables += [
         "## The search for learning rates",
         search_table(pd.read_csv(results / "search.csv")),
     ]
-    pages.mkdir(parents=True, exist_ok=True)
     (pages / "tables.md").write_text("\n\n".join(tables) + "\n", encoding="utf-8")
     draw_figures(
         main,
