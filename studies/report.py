@@ -71,10 +71,13 @@ def write_report(
         tables += [f"### {title}", ablation_table(varied, grid, chosen)]
     for name, question in grid.questions.items():
         settings = {setting: grid.settings[setting] for setting in question.settings}
-        own = final(by_setting(found[found["part"] == name], settings))
+        asked = by_setting(found[found["part"] == name], settings)
+        own = final(asked)
         tables += [f"## {question.title}", question_table(own, question, grid)]
-        if question.learning_rates:
+        if len(question.learning_rates) > 1:
             draw_rates(own, question.methods, name, pages)
+        else:
+            tables.append(course_table(asked, question.methods))
     tables += [
         "## The search for learning rates",
         search_table(pd.read_csv(results / "search.csv")),
