@@ -16,6 +16,7 @@ from torch import Tensor
 from hacrl.agents.cache import write_in_place
 from hacrl.agents.policy import Policy
 from hacrl.agents.prompt_pass import PromptPass
+from hacrl.agents.sharding import gathered
 from hacrl.seeding import derive_seed
 
 __all__ = ["Sample", "draw_tokens", "sample"]
@@ -49,7 +50,7 @@ def sample(
     Args:
         prompts: token ids.
         max_new_tokens: limit of a response, end token included.
-        batch_size: sequences generated together.
+        batch_size: sequences generated together, by all ranks of the agent.
         seed: determines every draw; torch's own random state is left as it was.
         greedy: take the most likely token instead of drawing. The log-probabilities are still those
             of the distribution at the temperature.
@@ -59,21 +60,29 @@ def sample(
     """
     by_length = sorted(range(len(prompts)), key=lambda p: -len(prompts[p]))
     rows = [p for p in by_length for _ in range(group_size)]
+    own: list[tuple[int, Sample]] = []
+    with gathered(policy.model):
+        for number, start in enumerate(range(0, len(rows), batch_size)):
+            batch = rows[start : start + batch_size]
+            uniform_RT = _uniform(len(batch), max_new_tokens, derive_seed(seed, "batch", number))
+            part = policy.share.of(range(len(batch)))
+            if part:
+                mine = [batch[i] for i in part]
+                drawn = _generate(
+                    policy, prompts, mine, temperature, uniform_RT[list(part)], greedy
+                )
+                own += [(start + i, one) for i, one in zip(part, drawn, strict=True)]
     groups: list[list[Sample]] = [[] for _ in prompts]
-    for number, start in enumerate(range(0, len(rows), batch_size)):
-        batch = rows[start : start + batch_size]
-        found = _generate(
-            policy,
-            prompts,
-            batch,
-            temperature,
-            max_new_tokens,
-            derive_seed(seed, "batch", number),
-            greedy,
-        )
-        for p, one in zip(batch, found, strict=True):
-            groups[p].append(one)
+    drawn_by_all = [pair for pairs in policy.share.gather(own) for pair in pairs]
+    for row, one in sorted(drawn_by_all, key=lambda pair: pair[0]):
+        groups[rows[row]].append(one)
     return groups
+
+
+def _uniform(rows: int, positions: int, seed: int) -> Tensor:
+    """Numbers in [0, 1) for every row of a batch, whichever rank draws with them."""
+    random = torch.Generator().manual_seed(seed)
+    return torch.rand((rows, positions), dtype=torch.float64, generator=random)
 
 
 @torch.no_grad()
@@ -82,8 +91,7 @@ def _generate(
     prompts: Sequence[list[int]],
     rows: Sequence[int],
     temperature: float,
-    max_new_tokens: int,
-    seed: int,
+    uniform_RT: Tensor,
     greedy: bool,
 ) -> list[Sample]:
     """One sample for each row, which is the number of a prompt.
@@ -92,10 +100,8 @@ def _generate(
     on which others are still there.
     """
     device = policy.device
-    random = torch.Generator().manual_seed(seed)
-    uniform_RT = torch.rand((len(rows), max_new_tokens), dtype=torch.float64, generator=random).to(
-        device
-    )
+    uniform_RT = uniform_RT.to(device)
+    max_new_tokens = uniform_RT.shape[1]
     stops = torch.tensor(policy.stop_ids, device=device)
     tokens_RT = torch.zeros((len(rows), max_new_tokens), dtype=torch.long, device=device)
     logprobs_RT = torch.zeros((len(rows), max_new_tokens), device=device)

@@ -20,7 +20,7 @@ class Absences:
 
     Args:
         retries: how often each agent is taken back.
-        reload: begins to load an agent of that name in a new process; the call to wait for.
+        reload: begins to load an agent of that name in new processes; the calls to wait for.
         note: is told of returns; from any thread.
     """
 
@@ -57,7 +57,9 @@ class Absences:
             seconds: to wait for each.
         """
         for name, call in list(self._calls.items()):
-            if call is None or not ray.wait([call], timeout=seconds)[0]:
+            if call is None:
+                continue
+            if ray.wait(call, num_returns=len(call), timeout=seconds)[1]:
                 continue
             try:
                 ray.get(call, timeout=seconds)
