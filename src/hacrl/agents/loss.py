@@ -191,9 +191,8 @@ class Loss:
 
         loss, outcomes = self._within_memory(work, lessons, rows)
         parts = self._policy.share.gather((loss, outcomes))
-        return sum(loss for loss, _ in parts), {
-            i: row for _, rows in parts for i, row in rows.items()
-        }
+        every = {i: row for _, found in parts for i, row in found.items()}
+        return sum(loss for loss, _ in parts), every
 
     def active(self, lesson: Lesson) -> bool:
         """Whether a lesson can have a gradient at all."""
@@ -246,7 +245,9 @@ class Loss:
                 old_logprob_R=floats([math.fsum(lesson.old_logprobs) for lesson in lessons]),
                 old_length_R=floats([lesson.rollout.length for lesson in lessons]),
                 advantage_R=floats([lesson.advantage for lesson in lessons]),
-                own_R=torch.tensor([lesson.own for lesson in lessons], device=device),
+                own_R=torch.tensor(
+                    [lesson.own for lesson in lessons], dtype=torch.bool, device=device
+                ),
                 old_logprob_RT=old_RT,
             ),
             level=self._ratio.level,

@@ -84,17 +84,18 @@ def shard(model: PreTrainedModel, size: int, device: torch.device) -> None:
         if type(module).__name__ in layers:
             fully_shard(module, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    for module in _sharded(model):
+    for part in _sharded(model):
         # The loss of a row is divided by the rows of all ranks already: the gradient is their sum.
-        module.set_gradient_divide_factor(1.0)
-        module.set_force_sum_reduction_for_comms(True)
+        part.set_gradient_divide_factor(1.0)
+        part.set_force_sum_reduction_for_comms(True)
     setattr(model, _CALL, lambda work: work())
     register_fsdp_forward_method(model, _CALL)
 
 
 def through_root(model: PreTrainedModel, work: Callable[[], Tensor]) -> Tensor:
     """Do work with parts of a model, which a sharded one must be told of."""
-    return getattr(model, _CALL, _call)(work)  # type: ignore[no-any-return]
+    done: Tensor = getattr(model, _CALL, _call)(work)
+    return done
 
 
 @contextmanager
@@ -111,7 +112,7 @@ def gathered(model: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         for module in modules:
-            module.set_reshard_after_forward(module is not model, recurse=False)
+            module.set_reshard_after_forward(id(module) != id(model), recurse=False)
             module.reshard()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import ray
 import torch
 from torch import distributed
+from torch._C._distributed_c10d import TCPStore
 
 from hacrl.agents.agent import Agent
 from hacrl.agents.loading import find_device
@@ -90,7 +91,7 @@ class Worker:
         self._name = name
         self._recipe = recipe
         self._share = Share(rank, recipe.agents[name].ranks)
-        self._store: distributed.TCPStore | None = None
+        self._store: TCPStore | None = None
         self._loaded: Agent | None = None
         if os.path.isdir(folder):
             os.chdir(folder)
@@ -100,7 +101,7 @@ class Worker:
     def meeting_point(self) -> tuple[str, int]:
         """Where the ranks of the agent find each other: host and port, here."""
         host = ray.util.get_node_ip_address()
-        self._store = distributed.TCPStore(
+        self._store = TCPStore(
             host, 0, self._share.size, is_master=True, wait_for_workers=False, timeout=self._limit
         )
         return host, self._store.port
@@ -187,7 +188,7 @@ class Worker:
         device = find_device(self._name, self._recipe.agents[self._name].device)
         if device.type != "cpu":
             torch.accelerator.set_device_index(0)  # a rank sees its own device alone
-        store = self._store or distributed.TCPStore(
+        store = self._store or TCPStore(
             host, port, share.size, is_master=False, timeout=self._limit
         )
         distributed.init_process_group(
