@@ -13,7 +13,10 @@ from hacrl.fleet.worker import NotLoaded, Place, RankSilent
 
 __all__ = ["Loss", "is_loss", "likely_cause", "own_error"]
 
-_ABRUPT = ("Socket closed", "Connection reset", "Connection refused", "was restarted")
+_ABRUPT = (
+    *("Socket closed", "Connection reset", "Connection refused", "was restarted"),
+    "worker process has died",
+)
 """How Ray speaks of a process that ended without a word."""
 
 

@@ -12,6 +12,8 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from hacrl.fleet.worker import RankSilent
+
 __all__ = ["RankError", "Ranks", "wait"]
 
 _GRACE = 5.0
@@ -45,24 +47,18 @@ class Ranks:
         self, make: Callable[[int, dict[str, Any]], Any], wanted: dict[str, Any], size: int
     ) -> None:
         self._lock = threading.Lock()
+        self._make = make
+        self._wanted = wanted
         self._group: PlacementGroup | None = None
+        self._started = False
         self.size = size
-        if size == 1:
-            self.actors = [make(0, wanted)]
-            return
-        label = wanted.pop("label_selector", None)
-        bundle = {"CPU": wanted["num_cpus"], "GPU": wanted["num_gpus"], **wanted["resources"]}
-        bundle = {kind: amount for kind, amount in bundle.items() if amount}
-        labels = {"bundle_label_selector": [label] * size} if label else {}
-        self._group = placement_group([bundle] * size, strategy="PACK", **labels)
-        self.actors = [
-            make(
-                rank,
-                wanted
-                | {"scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, rank)},
-            )
-            for rank in range(size)
-        ]
+        if size > 1:
+            label = wanted.pop("label_selector", None)
+            bundle = {"CPU": wanted["num_cpus"], "GPU": wanted["num_gpus"], **wanted["resources"]}
+            bundle = {kind: amount for kind, amount in bundle.items() if amount}
+            labels = {"bundle_label_selector": [label] * size} if label else {}
+            self._group = placement_group([bundle] * size, strategy="PACK", **labels)
+        self.actors = self._place()
 
     def ask(self, call: Callable[[Any], Any]) -> list[Any]:
         """Ask all ranks, and get what `wait` takes.
@@ -73,29 +69,49 @@ class Ranks:
             return [call(actor) for actor in self.actors]
 
     def start(self, checkpoint: Any, probe: Any, *, anew: bool) -> list[Any]:
-        """See `Worker.start`. Ray repeats it in a new process if one ends meanwhile."""
+        """See `Worker.start`. Ray repeats that of a single rank if its process ends meanwhile."""
         with self._lock:
             meeting = None
-            if self.size > 1:  # Ray hands it to the others as soon as it is known
-                meeting = self.actors[0].meeting_point.options(max_task_retries=-1).remote()
+            if self.size > 1:
+                if self._started:  # no communicator of before must be left in any process
+                    self.end_processes()
+                    self.actors = self._place()
+                # Ray hands it to the others as soon as it is known.
+                meeting = self.actors[0].meeting_point.remote()
+            self._started = True
             return [
-                actor.start.options(max_task_retries=-1).remote(
+                actor.start.options(max_task_retries=-1 if self.size == 1 else 0).remote(
                     checkpoint, probe, anew=anew, meeting=meeting
                 )
                 for actor in self.actors
             ]
 
-    def renew(self) -> None:
-        """End the processes of several ranks, so that no communicator of before is left."""
-        if self.size > 1:
-            self.end(restart=True)
-
-    def end(self, *, restart: bool) -> None:
-        """End all processes; Ray starts new ones if wanted."""
+    def end_processes(self) -> None:
+        """End all processes, lest one of them hang. Ray starts a single one anew, `start` several."""
         for actor in self.actors:
-            ray.kill(actor, no_restart=not restart)
-        if self._group is not None and not restart:
+            ray.kill(actor, no_restart=self.size > 1)
+
+    def end(self) -> None:
+        """End all for good."""
+        for actor in self.actors:
+            ray.kill(actor)
+        if self._group is not None:
             remove_placement_group(self._group)
+
+    def _place(self) -> list[Any]:
+        if self._group is None:
+            return [self._make(0, self._wanted)]
+        return [
+            self._make(
+                rank,
+                self._wanted
+                | {
+                    "max_restarts": 0,  # one alone would find nobody to meet
+                    "scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, rank),
+                },
+            )
+            for rank in range(self.size)
+        ]
 
 
 def wait(calls: Sequence[Any], seconds: float) -> list[Any]:
@@ -129,6 +145,4 @@ def wait(calls: Sequence[Any], seconds: float) -> list[Any]:
 
 
 def _by_another(error: RayError) -> bool:
-    from hacrl.fleet.worker import RankSilent
-
     return isinstance(getattr(error, "cause", None), RankSilent)

@@ -78,7 +78,7 @@ class RayFleet:
     ) -> None:
         self._probe.unlink(missing_ok=True)
         for ranks in self._actors.values():
-            ranks.end(restart=False)
+            ranks.end()
         if self._connected_here:
             ray.shutdown()
 
@@ -93,9 +93,6 @@ class RayFleet:
             if lacking := cluster.shortage(self._recipe):
                 self._note(f"waiting for the cluster: {lacking}")
             self._actors = {name: self._place(name) for name in self.agents}
-        else:
-            for ranks in self._actors.values():
-                ranks.renew()
         self._absences.clear()
         self._run.parent.mkdir(parents=True, exist_ok=True)
         self._probe.touch()
@@ -240,10 +237,8 @@ class RayFleet:
 
     def _lost(self, name: str, phase: str, failed: RankError, seconds: float) -> Loss:
         error, ranks = failed.error, self._actors[name]
-        if isinstance(error, GetTimeoutError):  # what hangs is ended, and then restarted as well
-            ranks.end(restart=True)
-        else:
-            ranks.renew()
+        if ranks.size > 1 or isinstance(error, GetTimeoutError):
+            ranks.end_processes()  # what hangs is ended, and then restarted as well
         places = self.rank_places.get(name)
         place = places[failed.rank] if places else None
         if place is None and (lacking := cluster.shortage(self._recipe, name)):
@@ -283,7 +278,6 @@ class RayFleet:
 
     def _take_back(self, seconds: float = 0.0) -> None:
         def restore(name: str) -> None:
-            self._actors[name].renew()
             calls = self._start(name, self._newest())
             places = ray.get(calls, timeout=self._recipe.fleet.start_seconds)
             self._note_places({name: places})
