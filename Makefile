@@ -4,12 +4,12 @@ BIN := .venv/bin
 READY := .venv/.ready
 VLLM_BIN := .venv-vllm/bin
 VLLM_READY := .venv-vllm/.ready
-VLLM_EAGER := {type: vllm, enforce_eager: true}
+VLLM_EAGER := {type: vllm, enforce_eager: true, max_model_len: 256}
 
 PARTS ?=
 MODELS ?= tiny smollm
 
-.PHONY: demo test test-slow vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
+.PHONY: demo study study-smoke test test-slow vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
 	lm-eval-check check docs format clean
 
 demo: $(READY)
@@ -35,6 +35,12 @@ check: $(READY)
 real: $(READY)
 	$(BIN)/python -m scripts.real_models --out models
 	$(BIN)/hacrl train real --overwrite
+
+study: $(READY)
+	$(BIN)/python -m studies
+
+study-smoke: $(READY)
+	$(BIN)/python -m studies --smoke
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed $(PARTS) --models $(MODELS)

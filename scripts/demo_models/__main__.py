@@ -23,11 +23,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 from scripts.demo_models.measuring import print_measures
-from scripts.demo_models.models import build_llama, build_qwen3, sampling_config
+from scripts.demo_models.models import build_llama, build_qwen3, save_model
 from scripts.demo_models.problems import Problem, demo_problems, write_problems
 from scripts.demo_models.solutions import FLAWLESS, ErrorRates, write_solution
 from scripts.demo_models.tokenization import (
@@ -85,16 +84,7 @@ def _make_model(
     train(model, tokenizer, TRAININGS[name], frozenset(heldout), rng)
     print(f"  trained in {time.perf_counter() - started:.0f} s", flush=True)
     print_measures(model, tokenizer, heldout)
-    _save(model, tokenizer, folder)
-
-
-def _save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Write an ordinary Hugging Face model folder."""
-    model.generation_config = sampling_config(tokenizer)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    for path in folder.iterdir():  # safetensors come readable for their owner only
-        path.chmod(0o644)
+    save_model(model, tokenizer, folder)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from transformers import (
     GenerationConfig,
     LlamaConfig,
@@ -12,20 +14,22 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-__all__ = ["MAX_POSITIONS", "build_llama", "build_qwen3", "sampling_config"]
+__all__ = ["MAX_POSITIONS", "build_llama", "build_qwen3", "sampling_config", "save_model"]
 
 MAX_POSITIONS = 128
 """Tokens of prompt and response together."""
 
 
-def build_qwen3(tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
-    """Qwen3, three narrow layers."""
+def build_qwen3(
+    tokenizer: PreTrainedTokenizerFast, *, width: int = 64, layers: int = 3
+) -> PreTrainedModel:
+    """Qwen3, a few narrow layers."""
     return Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=len(tokenizer),
-            hidden_size=64,
-            intermediate_size=160,
-            num_hidden_layers=3,
+            hidden_size=width,
+            intermediate_size=width * 5 // 2,
+            num_hidden_layers=layers,
             num_attention_heads=4,
             num_key_value_heads=2,
             head_dim=16,
@@ -73,3 +77,12 @@ def sampling_config(tokenizer: PreTrainedTokenizerFast) -> GenerationConfig:
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
+
+
+def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Write an ordinary Hugging Face model folder."""
+    model.generation_config = sampling_config(tokenizer)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    for path in folder.iterdir():  # safetensors come readable for their owner only
+        path.chmod(0o644)

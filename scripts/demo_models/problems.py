@@ -57,13 +57,25 @@ def demo_problems(seed: int) -> tuple[list[Problem], list[Problem]]:
     return drawn[HELDOUT_PROBLEMS:], drawn[:HELDOUT_PROBLEMS]
 
 
-def draw_problem(rng: random.Random) -> Problem:
-    """A chain of 2 to 4 numbers whose intermediate results are all in the range."""
-    count = rng.choice((1, 2, 3))
-    signs = [rng.choice((1, -1)) for _ in range(count)]
+def draw_problem(
+    rng: random.Random,
+    *,
+    counts: Sequence[int] = (1, 2, 3),
+    signs: Sequence[int] = (1, -1),
+    sizes: tuple[int, int] = (1, MAX_TERM),
+) -> Problem:
+    """A chain whose intermediate results are all in the range.
+
+    Args:
+        counts: how many terms follow the first number; one of these.
+        signs: of the terms, each one of these.
+        sizes: the smallest and the largest term.
+    """
+    count = rng.choice(counts)
+    drawn = [rng.choice(signs) for _ in range(count)]
     while True:  # the signs are kept, lest chains of one sign become rare
         start = rng.randint(1, MAX_VALUE)
-        terms = tuple(sign * rng.randint(1, MAX_TERM) for sign in signs)
+        terms = tuple(sign * rng.randint(*sizes) for sign in drawn)
         if stays_in_range(start, terms):
             return Problem(start, terms)
 

@@ -15,10 +15,24 @@ from transformers import PreTrainedTokenizerFast
 
 from scripts.demo_models.models import MAX_POSITIONS
 
-__all__ = ["build_bpe_tokenizer", "build_char_tokenizer", "check_lossless"]
+__all__ = [
+    "DIGITS_ALONE",
+    "NUMBERS_WHOLE",
+    "build_bpe_tokenizer",
+    "build_char_tokenizer",
+    "check_lossless",
+]
 
 ALPHABET = "0123456789+-=;# \n"
 """Every character that both tokenizers can represent."""
+
+
+NUMBERS_WHOLE = r"\d{1,2}|#+|[^\d#]"
+"""Numbers are cut into groups of at most two digits (Llama 3: three), so that a number of the task
+is one token; the marker becomes one token as well."""
+
+DIGITS_ALONE = r"\d|[^\d]+"
+"""Every digit is a token (as in Llama 2); what stands between numbers is merged."""
 
 
 def build_char_tokenizer() -> PreTrainedTokenizerFast:
@@ -33,15 +47,17 @@ def build_char_tokenizer() -> PreTrainedTokenizerFast:
     return _wrap(core, eos_token=eos, pad_token=pad, unk_token=pad)
 
 
-def build_bpe_tokenizer(corpus: Sequence[str]) -> PreTrainedTokenizerFast:
+def build_bpe_tokenizer(
+    corpus: Sequence[str], pieces: str = NUMBERS_WHOLE
+) -> PreTrainedTokenizerFast:
     """A BPE learned from the corpus, with the special tokens of the Llama family.
 
-    Numbers are cut into groups of at most two digits before merging (Llama 3: three), so that a
-    number of the task is one token; the marker becomes one token as well.
+    Args:
+        pieces: regular expression of what is merged into tokens at most.
     """
     unk, bos, eos = "<unk>", "<s>", "</s>"
     core = Tokenizer(BPE(unk_token=unk))
-    core.pre_tokenizer = Split(Regex(r"\d{1,2}|#+|[^\d#]"), behavior="isolated")
+    core.pre_tokenizer = Split(Regex(pieces), behavior="isolated")
     core.decoder = Fuse()
     trainer = BpeTrainer(
         vocab_size=128,

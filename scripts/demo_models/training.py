@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -69,14 +69,20 @@ def train(
     training: Training,
     heldout: Set[Problem],
     rng: random.Random,
+    draw: Callable[[random.Random], Problem] = draw_problem,
 ) -> None:
-    """Train the model in place by next-token prediction."""
+    """Train the model in place by next-token prediction.
+
+    Args:
+        heldout: problems that it never sees.
+        draw: what it sees otherwise.
+    """
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.01
     )
     model.train()
     losses: list[float] = []
-    for step, batch in enumerate(draw_batches(training, heldout, rng), 1):
+    for step, batch in enumerate(draw_batches(training, heldout, rng, draw), 1):
         for group in optimizer.param_groups:
             group["lr"] = training.learning_rate(step - 1)
         input_ids, labels = _encode(batch, tokenizer)
@@ -97,14 +103,17 @@ def train(
 
 
 def draw_batches(
-    training: Training, heldout: Set[Problem], rng: random.Random
+    training: Training,
+    heldout: Set[Problem],
+    rng: random.Random,
+    draw: Callable[[random.Random], Problem] = draw_problem,
 ) -> Iterator[list[tuple[str, str]]]:
     """A batch of (prompt, response) for each step, without any held-out problem."""
     for step in range(training.steps):
         rates = FLAWLESS if step < training.flawless_steps else training.rates
         batch: list[tuple[str, str]] = []
         while len(batch) < BATCH_SIZE:
-            problem = draw_problem(rng)
+            problem = draw(rng)
             if problem not in heldout:
                 batch.append((problem.question, write_solution(problem, rates, rng)))
         yield batch

@@ -140,7 +140,7 @@ def complete(arguments: list[str]) -> bool:
     """Whether a command can be run here: it is whole and not the demo, needs no network, and no
     cluster or engine, which have tests of their own."""
     fetches = {"--push", "--preset"} & set(arguments)
-    fetches |= {word for word in arguments if "ray" in word or "vllm" in word}
+    fetches |= {w for w in arguments if "ray" in w or "vllm" in w or w.startswith("paper/")}
     fetches |= {"--bench"} & set(arguments) if "--data" not in arguments else set()
     speaks_of_one = any(word.isupper() or word == "demo" for word in arguments[:2])
     return not fetches and len(arguments) > 1 and not speaks_of_one

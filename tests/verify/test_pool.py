@@ -214,10 +214,14 @@ def test_workers_that_do_not_start() -> None:
 
 
 SCRIPT = r"""
+import signal
+
 from hacrl.records import Prompt
 from hacrl.verify import Math, VerifierPool
 
 if __name__ == "__main__":
+    # A shell starts what is in its background with interrupts ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with VerifierPool({"t": Math()}, workers=2, seconds=60) as pool:
         pool.verify([(Prompt("t/0", "t", "?", "x+1"), r"\boxed{x+2}")])
         print("started", flush=True)

@@ -1,0 +1,1 @@
+"""The paper's experiments at the size of a laptop: `python -m studies`."""
