@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import distributed, multiprocessing
+from torch.distributed.tensor import DTensor
 
 from hacrl.agents.lessons import Lesson
 from hacrl.agents.loss import Loss
@@ -45,14 +47,45 @@ def lessons(count: int) -> list[Lesson]:
     return made
 
 
-Result = tuple[dict[str, torch.Tensor], float, list[int], list[list[Sample]]]
+Drawn = list[list[Sample]]
+Result = tuple[dict[str, torch.Tensor], float, list[int], Drawn]
+
+
+def draw(policy: Policy, *, gather: bool = False) -> Drawn:
+    """Samples that end at different times, the last of them in a batch of one."""
+    return sample(
+        policy,
+        PROMPTS,
+        3,
+        temperature=1.0,
+        max_new_tokens=12,
+        batch_size=4,
+        seed=3,
+        gather=gather,
+    )
+
+
+def draw_and_count(policy: Policy, *, gather: bool) -> tuple[Drawn, int]:
+    """Samples, and how many layers this rank held whole at most, as each of them computed."""
+    layers = list(policy.model.base_model.layers)
+    most = 0
+
+    def count(*_: object) -> None:
+        nonlocal most
+        held = [not isinstance(next(layer.parameters()), DTensor) for layer in layers]
+        most = max(most, sum(held))
+
+    hooks = [layer.mlp.register_forward_hook(count) for layer in layers]
+    drawn = draw(policy, gather=gather)
+    for hook in hooks:
+        hook.remove()
+    assert all(isinstance(one, DTensor) for one in policy.model.parameters())
+    return drawn, most
 
 
 def work(policy: Policy, count: int, checkpointing: bool) -> Result:
     """Gradient, loss, the rows with an outcome, and samples of a policy."""
-    drawn = sample(
-        policy, PROMPTS, 3, temperature=1.0, max_new_tokens=5, batch_size=4, seed=3, greedy=False
-    )
+    drawn = draw(policy)
     if checkpointing:
         policy.model.gradient_checkpointing_enable({"use_reentrant": False})
         policy.model.train()
@@ -70,7 +103,8 @@ def work(policy: Policy, count: int, checkpointing: bool) -> Result:
 
 
 def policy_of(family: str) -> Policy:
-    return make_policy("kim", family, byte_tokenizer(begin=False, merges=False))
+    policy = make_policy("kim", family, byte_tokenizer(begin=False, merges=False))
+    return dataclasses.replace(policy, stop_ids=(*policy.stop_ids, *range(50)))
 
 
 def run_rank(rank: int, folder: str, cases: Sequence[tuple[str, int, bool]], results: Any) -> None:
@@ -83,9 +117,10 @@ def run_rank(rank: int, folder: str, cases: Sequence[tuple[str, int, bool]], res
         policy = policy_of(family)
         object.__setattr__(policy, "share", Share(rank, 2))
         shard(policy.model, 2, torch.device("cpu"))
+        found = [draw_and_count(policy, gather=gather) for gather in (False, True)]
         gradients, value, rows, drawn = work(policy, count, checkpointing)
         plain = {name: gradient.tolist() for name, gradient in gradients.items()}
-        results.put((rank, plain, value, rows, drawn))
+        results.put((rank, plain, value, rows, drawn, found))
     distributed.destroy_process_group()
 
 
@@ -107,17 +142,28 @@ def test_gradient_and_samples_equal_those_of_one_rank(tmp_path: Path) -> None:
         assert process.exitcode == 0
     for rank in range(2):
         answers = [answer[1:] for answer in found if answer[0] == rank]
-        for case, (gradients, value, rows, drawn) in zip(CASES, answers, strict=True):
+        for case, (gradients, value, rows, drawn, both) in zip(CASES, answers, strict=True):
             expected, loss, all_rows, samples = work(policy_of(case[0]), *case[1:])
             assert value == pytest.approx(loss, abs=1e-6)
             assert rows == all_rows
-            for group, other in zip(drawn, samples, strict=True):
-                assert [one.token_ids for one in group] == [one.token_ids for one in other]
+            (one_layer, held_one), (all_layers, held_all) = both
+            assert (held_one, held_all) == (1, 2), "layers that a rank holds at once"
+            for groups in (drawn, one_layer, all_layers):
+                assert_same_draws(groups, samples)
             assert any(gradient.abs().sum() > 0 for gradient in expected.values())
             for name, gradient in expected.items():
                 torch.testing.assert_close(
                     torch.tensor(gradients[name]), gradient, atol=1e-6, rtol=1e-5
                 )
+
+
+def assert_same_draws(groups: Drawn, expected: Drawn) -> None:
+    drawn = [one for group in groups for one in group]
+    others = [one for group in expected for one in group]
+    assert [one.token_ids for one in drawn] == [one.token_ids for one in others]
+    for one, other in zip(drawn, others, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    assert len({len(one.token_ids) for one in drawn}) > 3, "they end at different times"
 
 
 def test_shares_are_consecutive_and_complete() -> None:

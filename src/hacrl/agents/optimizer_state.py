@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from hacrl.agents.sharding import placed_like, whole
+from hacrl.agents.sharding import placed_like, whole_on_host
 from hacrl.errors import UserError, first_line
 
 __all__ = ["load_optimizer", "save_optimizer"]
@@ -30,12 +30,13 @@ def save_optimizer(
         leads: whether this rank writes the file, to which all ranks contribute.
     """
     state = {
-        f"{name}:{key}": whole(value).contiguous()
+        f"{name}:{key}": value
         for name, parameter in parameters.items()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
+    state = whole_on_host(state, keep=leads)
     if leads:
-        save_file(state, path)
+        save_file({key: value.contiguous() for key, value in state.items()}, path)
 
 
 def load_optimizer(

@@ -171,7 +171,7 @@ def save_policy(policy: Policy, folder: Path) -> None:
     A policy with an adapter writes the adapter, as PEFT does, in place of the model's weights.
     """
     if policy.share.size > 1:
-        weights = whole_state(policy.model)
+        weights = whole_state(policy.model, keep=policy.share.leads)
         if not policy.share.leads:
             return
         policy.model.save_pretrained(folder, state_dict=weights)

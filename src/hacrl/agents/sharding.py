@@ -8,7 +8,7 @@ none of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ __all__ = [
     "shard",
     "through_root",
     "whole",
+    "whole_on_host",
     "whole_state",
 ]
 
@@ -62,6 +63,14 @@ class Share:
         found: list[Any] = [None] * self.size
         distributed.all_gather_object(found, own)
         return found
+
+    def any(self, own: bool) -> bool:
+        """Whether something holds on any rank. All ranks call it together."""
+        if self.size == 1:
+            return own
+        found = torch.tensor(int(own))
+        distributed.all_reduce(found, distributed.ReduceOp.MAX)
+        return bool(found)
 
 
 ALONE = Share()
@@ -100,9 +109,9 @@ def through_root(model: PreTrainedModel, work: Callable[[], Tensor]) -> Tensor:
 
 @contextmanager
 def gathered(model: PreTrainedModel) -> Iterator[None]:
-    """In the block every rank has all weights, so that each makes as many passes as it needs.
+    """In the block every rank has all weights, for passes without gradients.
 
-    Without gradients. Does nothing to a model that is not sharded.
+    Does nothing to a model that is not sharded.
     """
     modules = list(_sharded(model))
     for module in modules:
@@ -137,12 +146,27 @@ def placed_like(parameter: Tensor, value: Tensor) -> Tensor:
     return distribute_tensor(value, parameter.device_mesh, parameter.placements, src_data_rank=None)
 
 
-def whole_state(model: PreTrainedModel) -> dict[str, Tensor]:
-    """Weights by name in host memory, tied ones once. All ranks call it together."""
+def whole_on_host(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
+    """Sharded tensors whole and in host memory, others as they are. All ranks call it together.
+
+    Args:
+        keep: whether this rank wants them; for another the result is empty. They are gathered one
+            by one, since no device need have room for all.
+    """
+    found = {}
+    for name, tensor in tensors.items():
+        value = whole(tensor)
+        if keep:
+            found[name] = value.cpu() if isinstance(tensor, DTensor) else value
+    return found
+
+
+def whole_state(model: PreTrainedModel, *, keep: bool) -> dict[str, Tensor]:
+    """Weights by name, tied ones once. See `whole_on_host`."""
     persistent = model.state_dict().keys()
-    state = {name: whole(parameter.detach()) for name, parameter in model.named_parameters()}
-    state |= {name: buffer for name, buffer in model.named_buffers() if name in persistent}
-    return {name: value.cpu() for name, value in state.items()}
+    found = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    found |= {name: buffer for name, buffer in model.named_buffers() if name in persistent}
+    return whole_on_host(found, keep=keep)
 
 
 def plain_class(model: PreTrainedModel) -> type[PreTrainedModel]:

@@ -15,7 +15,7 @@ from typing import Any
 import ray
 import torch
 from torch import distributed
-from torch._C._distributed_c10d import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # documented there
 
 from hacrl.agents.agent import Agent
 from hacrl.agents.loading import find_device
