@@ -107,6 +107,10 @@ def policy_of(family: str) -> Policy:
     return dataclasses.replace(policy, stop_ids=(*policy.stop_ids, *range(50)))
 
 
+def full() -> None:
+    raise OSError("disk full")
+
+
 def run_rank(rank: int, folder: str, cases: Sequence[tuple[str, int, bool]], results: Any) -> None:
     """All cases, one after another, on one of two ranks."""
     torch.set_num_threads(1)
@@ -121,6 +125,9 @@ def run_rank(rank: int, folder: str, cases: Sequence[tuple[str, int, bool]], res
         gradients, value, rows, drawn = work(policy, count, checkpointing)
         plain = {name: gradient.tolist() for name, gradient in gradients.items()}
         results.put((rank, plain, value, rows, drawn, found))
+    with pytest.raises(OSError, match="disk full"):  # so that nobody waits for another
+        Share(rank, 2).write(full)
+    assert Share(rank, 2).gather(rank) == [0, 1]
     distributed.destroy_process_group()
 
 

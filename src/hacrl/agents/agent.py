@@ -163,8 +163,8 @@ class Agent(Respondent):
         """Write all that this agent continues from: besides what `save` writes, its optimizer."""
         self.save(folder)
         self._learner.save(folder)
-        if self._policy.share.leads:
-            (folder / _STATE).write_text(json.dumps({"version": self.version}) + "\n", "utf-8")
+        text = json.dumps({"version": self.version}) + "\n"
+        self._policy.share.write(lambda: (folder / _STATE).write_text(text, "utf-8"))
 
     def restore(self, folder: Path) -> None:
         """Continue from what `checkpoint` wrote. Executes no code from the folder.

@@ -153,16 +153,15 @@ class Learner:
 
     def save(self, folder: Path) -> None:
         """Write what learning continues from, the weights apart."""
-        leads = self._policy.share.leads
-        save_optimizer(self._optimizer, self._parameters, folder / _OPTIMIZER, leads=leads)
-        if not leads:
-            return
+        share = self._policy.share
+        save_optimizer(self._optimizer, self._parameters, folder / _OPTIMIZER, share)
         state = {
             "updates": self._scheduler.last_epoch,
             "micro_batch_tokens": self._loss.micro_batch_tokens,
             "skipped_in_a_row": self.skipped_in_a_row,
         }
-        (folder / _STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
+        text = json.dumps(state, indent=2) + "\n"
+        share.write(lambda: (folder / _STATE).write_text(text, "utf-8"))
 
     def restore(self, folder: Path) -> None:
         """Continue from what `save` wrote. The schedule is that of the recipe, at its place.

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from hacrl.agents.sharding import placed_like, whole_on_host
+from hacrl.agents.sharding import ALONE, Share, placed_like, whole_on_host
 from hacrl.errors import UserError, first_line
 
 __all__ = ["load_optimizer", "save_optimizer"]
@@ -20,23 +20,21 @@ def save_optimizer(
     optimizer: torch.optim.Optimizer,
     parameters: Mapping[str, Tensor],
     path: Path,
-    *,
-    leads: bool = True,
+    share: Share = ALONE,
 ) -> None:
     """Write the state of every parameter, as far as there is one yet.
 
     Args:
         parameters: by name; those that the optimizer has.
-        leads: whether this rank writes the file, to which all ranks contribute.
+        share: of which the first rank writes the file, to which all ranks contribute.
     """
     state = {
         f"{name}:{key}": value
         for name, parameter in parameters.items()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
-    state = whole_on_host(state, keep=leads)
-    if leads:
-        save_file({key: value.contiguous() for key, value in state.items()}, path)
+    state = whole_on_host(state, keep=share.leads)
+    share.write(lambda: save_file({key: value.contiguous() for key, value in state.items()}, path))
 
 
 def load_optimizer(

@@ -170,17 +170,18 @@ def save_policy(policy: Policy, folder: Path) -> None:
 
     A policy with an adapter writes the adapter, as PEFT does, in place of the model's weights.
     """
-    if policy.share.size > 1:
-        weights = whole_state(policy.model, keep=policy.share.leads)
-        if not policy.share.leads:
-            return
-        policy.model.save_pretrained(folder, state_dict=weights)
-    elif policy.adapter is None:
-        policy.model.save_pretrained(folder)
+    if policy.adapter is None:
+        sharded = policy.share.size > 1
+        weights = whole_state(policy.model, keep=policy.share.leads) if sharded else None
+        policy.share.write(lambda: policy.model.save_pretrained(folder, state_dict=weights))
     else:
         from hacrl.agents.adapters import save_adapter
 
         save_adapter(policy.adapter, policy.model, folder)
+    policy.share.write(lambda: _save_companions(policy, folder))
+
+
+def _save_companions(policy: Policy, folder: Path) -> None:
     policy.tokenizer.save_pretrained(folder)
     policy.generation_config.save_pretrained(folder)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, distributed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
@@ -71,6 +72,21 @@ class Share:
         found = torch.tensor(int(own))
         distributed.all_reduce(found, distributed.ReduceOp.MAX)
         return bool(found)
+
+    def write(self, write: Callable[[], object]) -> None:
+        """Let the first rank write something. All ranks call it together.
+
+        Raises:
+            OSError, SafetensorError: it could not; on every rank, so that they stay in step.
+        """
+        error: OSError | SafetensorError | None = None
+        if self.leads:
+            try:
+                write()
+            except (OSError, SafetensorError) as failed:
+                error = failed
+        if (found := self.gather(error)[0]) is not None:
+            raise found
 
 
 ALONE = Share()

@@ -22,8 +22,8 @@ _ABRUPT = (
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An agent that is gone. `place` is None if it was never anywhere, `rank` if it has
-    but one."""
+    """An agent that is gone. `place` is None if it was never anywhere, `rank` if it has but one or
+    nobody knows which of them failed; then the place is that of the first."""
 
     agent: str
     place: Place | None
@@ -72,7 +72,7 @@ def likely_cause(error: RayError, seconds: float, key: str, *, node_alive: bool)
     if isinstance(cause, MemoryError | torch.OutOfMemoryError):
         return f"out of memory ({first_line(cause)})"
     if isinstance(cause, RankSilent):
-        return f"another of its ranks was gone or too late ({first_line(cause)})"
+        return f"one of its ranks was gone or too late ({first_line(cause)})"
     if isinstance(cause, NotLoaded):
         return "its process had ended since the phase before, most often killed for lack of memory"
     if any(sign in str(error) for sign in _ABRUPT):

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import ray
-from ray.exceptions import GetTimeoutError
 
 from hacrl.agents.reporting import LearnReport
 from hacrl.config import Recipe
@@ -19,7 +18,7 @@ from hacrl.fleet import cluster
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
-from hacrl.fleet.ranks import RankError, Ranks, wait
+from hacrl.fleet.ranks import Asked, RankError, Ranks
 from hacrl.fleet.turns import turns
 from hacrl.fleet.worker import Place, Worker
 from hacrl.records import Decoding, Pool, Prompt, Rollout
@@ -191,7 +190,7 @@ class RayFleet:
     ) -> dict[str, Any]:
         """What the agents answer; of several ranks, the first. See `_ask_ranks`."""
 
-        def begin(name: str) -> list[Any]:
+        def begin(name: str) -> Asked:
             return self._actors[name].ask(lambda actor: ask(name, actor))
 
         answers = self._ask_ranks(phase, names, begin, seconds)
@@ -201,7 +200,7 @@ class RayFleet:
         self,
         phase: str,
         names: Sequence[str],
-        begin: Callable[[str], list[Any]],
+        begin: Callable[[str], Asked],
         seconds: float | None = None,
     ) -> dict[str, list[Any]]:
         """What the agents answer, all asked at once; without those that are lost meanwhile.
@@ -215,10 +214,10 @@ class RayFleet:
         losses: list[Loss] = []
         for group in self._turns(names):
             deadline = time.monotonic() + limit
-            calls = {name: begin(name) for name in group}
-            for name, ranks in calls.items():
+            asked = {name: begin(name) for name in group}
+            for name, call in asked.items():
                 try:
-                    answers[name] = wait(ranks, max(deadline - time.monotonic(), 1.0))
+                    answers[name] = call.wait(max(deadline - time.monotonic(), 1.0))
                 except RankError as failed:
                     if not is_loss(failed.error):
                         raise own_error(failed.error) from failed.error
@@ -236,17 +235,15 @@ class RayFleet:
         return turns({name: {f"{at.node} {d}" for d in at.devices} for name, at in found.items()})
 
     def _lost(self, name: str, phase: str, failed: RankError, seconds: float) -> Loss:
-        error, ranks = failed.error, self._actors[name]
-        if ranks.size > 1 or isinstance(error, GetTimeoutError):
-            ranks.end_processes()  # what hangs is ended, and then restarted as well
+        error = failed.error
         places = self.rank_places.get(name)
-        place = places[failed.rank] if places else None
+        place = places[failed.rank or 0] if places else None
         if place is None and (lacking := cluster.shortage(self._recipe, name)):
             return Loss(name, None, phase, f"no place within {seconds:g} s, {lacking}")
         key = "fleet.start_seconds" if phase == "start" else "fleet.seconds"
         alive = place is None or cluster.is_alive(place.node)
         cause = likely_cause(error, seconds, key, node_alive=alive)
-        return Loss(name, place, phase, cause, failed.rank if ranks.size > 1 else None)
+        return Loss(name, place, phase, cause, failed.rank)
 
     def _lose(self, losses: Sequence[Loss]) -> None:
         if not losses:
@@ -265,7 +262,7 @@ class RayFleet:
     def _present(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name not in self._absences]
 
-    def _start(self, name: str, checkpoint: Path | None) -> list[Any]:
+    def _start(self, name: str, checkpoint: Path | None) -> Asked:
         """Begin to bring an agent to where it was saved, or to the recipe's model."""
         own = checkpoint.resolve() / name if checkpoint else None
         if own is not None and not own.is_dir():  # it was missing when the others were saved
@@ -278,9 +275,8 @@ class RayFleet:
 
     def _take_back(self, seconds: float = 0.0) -> None:
         def restore(name: str) -> None:
-            calls = self._start(name, self._newest())
-            places = ray.get(calls, timeout=self._recipe.fleet.start_seconds)
-            self._note_places({name: places})
+            asked = self._start(name, self._newest())
+            self._note_places({name: asked.wait(self._recipe.fleet.start_seconds)})
 
         self._absences.take_back(restore, seconds)
 

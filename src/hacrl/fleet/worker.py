@@ -136,7 +136,7 @@ class Worker:
         if not place.sees:
             return place
         with self._with_others():
-            if meeting is not None:
+            if meeting is not None and not distributed.is_initialized():
                 self._meet(*meeting)
             if anew or self._loaded is None:
                 self._loaded = None  # before the next one takes memory
@@ -201,7 +201,9 @@ class Worker:
 
     @property
     def _limit(self) -> timedelta:
-        return timedelta(seconds=self._recipe.fleet.seconds)
+        """Of one wait for others. The fleet's own limits of each phase come first."""
+        fleet = self._recipe.fleet
+        return timedelta(seconds=max(fleet.seconds, fleet.start_seconds))
 
     @property
     def _agent(self) -> Agent:
