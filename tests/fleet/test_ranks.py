@@ -26,6 +26,7 @@ WIDE = {"clip": {"delta": 0.9, "own_low": 0.3, "own_high": 0.3}}
 
 def several(raw: dict[str, Any], ranks: int = 2) -> dict[str, Any]:
     agents = {name: {**spec, "ranks": ranks} for name, spec in raw["agents"].items()}
+    agents["lee"]["sampler"] = {"type": "hf", "gather": True}
     return raw | {"agents": agents, "fleet": {"type": "ray", "seconds": 60}}
 
 

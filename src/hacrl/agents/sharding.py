@@ -2,8 +2,8 @@
 
 Every rank runs the same program on the same records. It samples and learns its share of the rows,
 and what the shares gave is put together before anybody goes on, so that all ranks hold the same
-results. Weights, gradients and optimizer are sharded by torch's FSDP2; an agent of one rank has
-none of this.
+results. Weights, gradients and optimizer are sharded by torch's FSDP2, for which all ranks make the
+same passes at the same time; an agent of one rank has none of this.
 """
 
 from __future__ import annotations
@@ -95,6 +95,9 @@ ALONE = Share()
 
 def shard(model: PreTrainedModel, size: int, device: torch.device) -> None:
     """Spread a model's weights over all ranks, layer by layer, in place.
+
+    A layer is whole on a rank while it computes. What is no layer (embeddings, output) stays whole
+    until `resharded` or a backward pass ends.
 
     Args:
         model: in host memory, the same on every rank.
