@@ -70,7 +70,9 @@ def main(
 
 
 def _recipes(grid: Grid, cells: Sequence[Cell]) -> list[Recipe]:
-    return [grid.recipe_of(cell, WORK / "models") for cell in cells]
+    """One for every run, as a run can serve several cells."""
+    once = {cell.name: cell for cell in cells}.values()
+    return [grid.recipe_of(cell, WORK / "models") for cell in once]
 
 
 if __name__ == "__main__":

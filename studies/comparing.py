@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 
-from studies.grid import ALONE, Grid
+from studies.grid import ALONE
 from studies.statistics import Interval, over_seeds
 
-__all__ = ["by_setting", "difference", "final", "overall", "scores"]
+__all__ = ["by_setting", "difference", "final", "level", "overall", "scores"]
 
 
-def by_setting(found: pd.DataFrame, grid: Grid) -> pd.DataFrame:
-    """Rows of `outcomes`, those of an agent by itself once for every setting that it is in."""
-    parts = [found[found["setting"] != ALONE]]
+def by_setting(found: pd.DataFrame, settings: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Rows of `outcomes`, those of an agent by itself once for every setting that it is in.
+
+    Args:
+        settings: those of interest, with their agents.
+    """
+    parts = [found[found["setting"].isin(settings)]]
     alone = found[found["setting"] == ALONE]
-    for setting, agents in grid.settings.items():
+    for setting, agents in settings.items():
         parts.append(alone[alone["agent"].isin(agents)].assign(setting=setting))
     return pd.concat(parts, ignore_index=True)
 
@@ -38,11 +44,23 @@ def difference(table: pd.Series, method: str, other: str, setting: str, agent: s
     return over_seeds(_paired(table, method, other).loc[setting, agent].tolist())
 
 
+def level(table: pd.Series, method: str) -> Interval:
+    """What a method reaches, mean over the agents of each setting, then over the settings.
+
+    Args:
+        table: see `scores`.
+    """
+    return over_seeds(_by_seed(table.loc[method]).tolist())
+
+
 def overall(table: pd.Series, method: str, other: str) -> Interval:
     """Likewise, mean over the agents of each setting, then over the settings, seed by seed."""
-    gaps = _paired(table, method, other)
-    settings = gaps.groupby(["setting", "seed"]).mean()
-    return over_seeds(settings.groupby("seed").mean().tolist())
+    return over_seeds(_by_seed(_paired(table, method, other)).tolist())
+
+
+def _by_seed(values: pd.Series) -> pd.Series:
+    """Mean over the agents of each setting, then over the settings."""
+    return values.groupby(["setting", "seed"]).mean().groupby("seed").mean()
 
 
 def _paired(table: pd.Series, method: str, other: str) -> pd.Series:

@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from hacrl.report.drawing import COLOURS, Chart, Panel, line_style, tidy
-from studies.comparing import difference, overall, scores
+from studies.comparing import difference, level, overall, scores
 from studies.grid import Grid
 from studies.statistics import over_seeds
 from studies.tables import NAMES
 
-__all__ = ["draw_figures"]
+__all__ = ["draw_figures", "draw_rates"]
 
 _SMOOTH = 5
 """Steps that a training curve is averaged over."""
@@ -46,8 +46,38 @@ def draw_figures(
         chart.save(folder / f"{chart.name}.svg")
 
 
+def draw_rates(last: pd.DataFrame, methods: Sequence[str], name: str, folder: Path) -> None:
+    """Write, as SVG, what methods reach at several learning rates, with intervals.
+
+    Args:
+        last: rows of a question after training, by setting.
+    """
+
+    def draw(figure: FigureBase) -> None:
+        axis = figure.subplots()
+        tables = {rate: scores(rows) for rate, rows in last.groupby("learning_rate")}
+        for i, method in enumerate(methods):
+            found = [level(table, method) for table in tables.values()]
+            axis.errorbar(
+                list(tables),
+                [interval.mean for interval in found],
+                yerr=[np.nan_to_num(interval.half_width) for interval in found],
+                label=NAMES[method],
+                capsize=2,
+                **line_style(i),
+            )
+        axis.set_xscale("log")
+        axis.set_xticks(list(tables), [f"{rate:g}" for rate in tables])
+        axis.minorticks_off()
+        axis.set_xlabel("learning rate")
+        axis.set_ylabel("held-out accuracy")
+        axis.legend(loc="best")
+
+    Chart(name, name, "", [Panel("mean over the agents", draw)]).save(folder / f"{name}.svg")
+
+
 def _pairs(grid: Grid) -> list[tuple[str, str]]:
-    return [(setting, agent) for setting, agents in grid.settings.items() for agent in agents]
+    return [(setting, agent) for setting, agents in grid.main_settings.items() for agent in agents]
 
 
 def _chart(name: str, draws: Sequence[tuple[str, Callable[[FigureBase], None]]]) -> Chart:
@@ -103,7 +133,7 @@ def _curves(evaluations: pd.DataFrame, grid: Grid, x: str, label: str, name: str
             )
         axis.set_xlabel(label)
         axis.set_ylabel("held-out accuracy")
-        tidy(axis, legend=agent == grid.settings[setting][0])
+        tidy(axis, legend=agent == grid.main_settings[setting][0])
 
     return _chart(name, [(f"{s}: {a}", functools.partial(draw, s, a)) for s, a in _pairs(grid)])
 
@@ -121,7 +151,7 @@ def _rewards(steps: pd.DataFrame, grid: Grid) -> Chart:
             _band(rows, "reward", axis, i, NAMES[method], smooth=True)
         axis.set_xlabel("step")
         axis.set_ylabel("reward of own rollouts")
-        tidy(axis, legend=agent == grid.settings[setting][0])
+        tidy(axis, legend=agent == grid.main_settings[setting][0])
 
     return _chart(
         "training-reward", [(f"{s}: {a}", functools.partial(draw, s, a)) for s, a in _pairs(grid)]
@@ -152,7 +182,7 @@ def _ratios(steps: pd.DataFrame, grid: Grid) -> Chart:
         axis.set_ylabel("cross ratio s(k,j)")
         tidy(axis)
 
-    return _chart("cross-ratios", [(s, functools.partial(draw, s)) for s in grid.settings])
+    return _chart("cross-ratios", [(s, functools.partial(draw, s)) for s in grid.main_settings])
 
 
 def _per_pair(steps: pd.DataFrame, grid: Grid, column: str, label: str, name: str) -> Chart:
@@ -169,7 +199,7 @@ def _per_pair(steps: pd.DataFrame, grid: Grid, column: str, label: str, name: st
         axis.set_ylabel(label)
         tidy(axis)
 
-    return _chart(name, [(s, functools.partial(draw, s)) for s in grid.settings])
+    return _chart(name, [(s, functools.partial(draw, s)) for s in grid.main_settings])
 
 
 def _bias(steps: pd.DataFrame, grid: Grid) -> Chart:
@@ -178,7 +208,7 @@ def _bias(steps: pd.DataFrame, grid: Grid) -> Chart:
 
     def draw(setting: str, figure: FigureBase) -> None:
         axis = figure.subplots()
-        for i, agent in enumerate(grid.settings[setting]):
+        for i, agent in enumerate(grid.main_settings[setting]):
             rows = own[(own["setting"] == setting) & (own["agent"] == agent)]
             _band(rows, "bias", axis, i, agent, smooth=True)
         axis.axhline(0, color="black", linewidth=0.8)
@@ -186,11 +216,11 @@ def _bias(steps: pd.DataFrame, grid: Grid) -> Chart:
         axis.set_ylabel("μ̂(k) − own group mean")
         tidy(axis)
 
-    return _chart("baseline-bias", [(s, functools.partial(draw, s)) for s in grid.settings])
+    return _chart("baseline-bias", [(s, functools.partial(draw, s)) for s in grid.main_settings])
 
 
 def _directions(grid: Grid, setting: str) -> list[tuple[str, str]]:
-    agents = grid.settings[setting]
+    agents = grid.main_settings[setting]
     return [(learner, source) for learner in agents for source in agents if source != learner]
 
 

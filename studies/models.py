@@ -5,11 +5,13 @@
 | `qwen` | Qwen3, 64 wide, 3 layers, a token per character | 30%, 80% |
 | `late` | the same architecture, other weights, further on | 20%, 50% |
 | `small` | the same family and tokenizer, 32 wide, 2 layers | 50%, 70% |
+| `early` | the architecture of `qwen`, other weights, a third of the training | 80%, 90% |
 | `llama` | Llama, 64 wide, 2 layers, a BPE that merges what stands between digits | 80%, 30% |
 
 The shares are those of the solutions that a model saw last (`scripts.demo_models.training`).
 `qwen` takes part in every setting; its partners are like it and further on, of its family and
-smaller, and unlike it with the opposite weakness.
+smaller, and unlike it with the opposite weakness. `early` stands apart: `late` is several times as
+capable.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ MODELS = {
     "qwen": _Model("qwen3", 64, 3, Training(ErrorRates(0.3, 0.8), 1800, 500)),
     "late": _Model("qwen3", 64, 3, Training(ErrorRates(0.2, 0.5), 1800, 500)),
     "small": _Model("qwen3", 32, 2, Training(ErrorRates(0.5, 0.7), 1800, 500)),
+    "early": _Model("qwen3", 64, 3, Training(ErrorRates(0.8, 0.9), 600, 160)),
     "llama": _Model("llama", 64, 2, Training(ErrorRates(0.8, 0.3), 1800, 500)),
 }
 

@@ -15,7 +15,7 @@ __all__ = ["evaluations", "steps"]
 
 
 def evaluations(cells: Sequence[Cell], runs: Path) -> pd.DataFrame:
-    """A row per run, agent, evaluation and held-out set.
+    """A row per cell, agent, evaluation and held-out set; cells that share a run repeat its rows.
 
     Columns: part, method, setting, seed, learning_rate, agent, step (completed ones), rollouts and
     tokens (the agent's own until then), task, accuracy, problems, best (best@k), truncated.

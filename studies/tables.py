@@ -6,12 +6,21 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from studies.comparing import difference, overall, scores
-from studies.grid import Grid
+from studies.comparing import difference, level, overall, scores
+from studies.grid import Grid, Question
 from studies.problems import HELD_OUT
 from studies.statistics import Interval, over_seeds
 
-__all__ = ["NAMES", "ablation_table", "against_table", "main_table", "search_table"]
+__all__ = [
+    "NAMES",
+    "ablation_table",
+    "against_table",
+    "course_table",
+    "main_table",
+    "question_table",
+    "search_table",
+    "sets_table",
+]
 
 NAMES = {
     "grpo": "GRPO",
@@ -42,7 +51,7 @@ def main_table(last: pd.DataFrame, start: pd.DataFrame, grid: Grid) -> str:
     """
     header = ["setting", "agent", "method", *HELD_OUT, "mean"]
     rows = []
-    for setting, agents in grid.settings.items():
+    for setting, agents in grid.main_settings.items():
         for agent in agents:
             before = start[start["agent"] == agent]
             rows.append([setting, agent, "at the start", *_accuracies(before)])
@@ -62,11 +71,60 @@ def against_table(last: pd.DataFrame, grid: Grid, others: Sequence[str]) -> str:
     header = ["setting", "agent", *(f"HACPO − {NAMES[other]}" for other in others)]
     rows = [
         [setting, agent, *(_points(difference(table, "hacpo", o, setting, agent)) for o in others)]
-        for setting, agents in grid.settings.items()
+        for setting, agents in grid.main_settings.items()
         for agent in agents
     ]
     total = ["**all**", "**mean**", *(f"**{_points(overall(table, 'hacpo', o))}**" for o in others)]
     return _markdown(header, [*rows, total])
+
+
+def sets_table(last: pd.DataFrame, others: Sequence[str]) -> str:
+    """What HACPO has more than other methods on each held-out set, in percentage points."""
+    header = ["held-out set", *(f"HACPO − {NAMES[other]}" for other in others)]
+    rows = []
+    for name, words in HELD_OUT.items():
+        table = scores(last[last["task"] == name])
+        rows.append(
+            [f"{name}: {words}", *(_points(overall(table, "hacpo", other)) for other in others)]
+        )
+    return _markdown(header, rows)
+
+
+def course_table(evaluations: pd.DataFrame, methods: Sequence[str]) -> str:
+    """Accuracy after so many steps, mean over agents, settings and held-out sets."""
+    steps = sorted(step for step in evaluations["step"].unique() if step)
+    tables = [scores(evaluations[evaluations["step"] == step]) for step in steps]
+    header = ["method", *(f"{step} steps" for step in steps)]
+    return _markdown(
+        header, [[NAMES[m], *(level(table, m).points() for table in tables)] for m in methods]
+    )
+
+
+def question_table(last: pd.DataFrame, question: Question, grid: Grid) -> str:
+    """Accuracy of every method and what HACPO has more at the same learning rates and seeds.
+
+    Args:
+        last: rows of the question after training, by setting.
+    """
+    columns = [(setting, a) for setting in question.settings for a in grid.settings[setting]]
+    names = [f"{setting}: {agent}" for setting, agent in columns]
+    header = ["learning rate", "method", *names, "mean", "HACPO − method"]
+    rows = []
+    tried = [last[last["learning_rate"] == rate] for rate in question.learning_rates]
+    for chosen in tried or [last]:
+        table = scores(chosen)
+        for method in question.methods:
+            own = chosen[chosen["method"] == method]["learning_rate"].iloc[0]
+            rows.append(
+                [
+                    f"{own:g}",
+                    NAMES[method],
+                    *(over_seeds(table.loc[(method, *c)].tolist()).points() for c in columns),
+                    level(table, method).points(),
+                    "" if method == "hacpo" else _points(overall(table, "hacpo", method)),
+                ]
+            )
+    return _markdown(header, rows)
 
 
 def ablation_table(last: pd.DataFrame, grid: Grid, methods: Sequence[str]) -> str:

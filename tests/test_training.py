@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from hacrl.agents.learner import Learner
+from hacrl.agents.lessons import Lesson
+from hacrl.agents.samplers import HuggingFaceSampler
 from hacrl.config import Recipe, load_recipe, recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.observer import Silent
@@ -323,3 +326,21 @@ def test_half_precision_learning_recomputes_what_was_sampled(
     assert not recipe.recomputes("kim")
     forced = run(tmp_path / "2", tiny_recipe(), "update.old_logprobs=recompute")
     assert all(row["logprob_gap"] < 1e-5 for row in rows(forced) if row["own"]["computed"])
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_whether_to_recompute_is_the_samplers_to_say_where_the_recipe_leaves_it_open(
+    tiny_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exact: bool
+) -> None:
+    asked: list[int] = []
+    recompute = Learner.recompute
+
+    def note(learner: Learner, lessons: Sequence[Lesson]) -> list[Lesson]:
+        asked.append(len(lessons))
+        return recompute(learner, lessons)
+
+    monkeypatch.setattr(Learner, "recompute", note)
+    monkeypatch.setattr(HuggingFaceSampler, "exact", exact)
+    monkeypatch.setattr(Recipe, "recomputes", lambda *_: None)  # as with `sampler: vllm`
+    folder = run(tmp_path, tiny_recipe())
+    assert len(asked) == (0 if exact else len(rows(folder)))

@@ -82,6 +82,12 @@ def test_a_run_learns_from_exact_logprobs_and_goes_on_bit_for_bit(
     assert any(row["logprob_gap"] is not None for row in kim)
     assert kim[0]["policy_version"] < kim[1]["policy_version"] < kim[2]["policy_version"]
     assert all(row["probe_gap"] is None for row in rows if row["agent"] == "lee")
+    for row in rows:
+        drawn = pq.read_table(
+            whole.path / "rollouts" / f"step-{row['step']:06d}.parquet"
+        ).to_pylist()
+        own = {one["policy_version"] for one in drawn if one["agent"] == row["agent"]}
+        assert own == {row["policy_version"]}, "every rollout says which weights drew it"
 
     first = copy.deepcopy(raw) | {"steps": 1}
     train(Recipe.model_validate(first), tmp_path / "parts")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from studies.grid import ALONE, Cell, Grid
+from hacrl.config import Recipe
+from studies.grid import ALONE, MAIN, Cell, Grid
 from studies.models import MODELS
 from studies.problems import HELD_OUT, TRAIN, TUNING, study_problems
 
@@ -14,23 +15,40 @@ GRID = Grid.load()
 RATES = dict.fromkeys(GRID.main.methods, 1e-4)
 
 
-def test_every_cell_has_its_own_run() -> None:
+def test_cells_that_share_a_run_have_the_same_recipe() -> None:
+    recipes: dict[str, Recipe] = {}
+    for cell in [*GRID.cells(RATES), *GRID.tuning_cells()]:
+        recipe = GRID.recipe_of(cell, Path("models"))
+        assert recipes.setdefault(cell.name, recipe) == recipe
+
+
+def test_a_part_has_a_run_for_each_of_its_cells() -> None:
     cells = [*GRID.cells(RATES), *GRID.tuning_cells()]
-    assert len({cell.name for cell in cells}) == len(cells)
+    assert len({(cell.part, cell.name) for cell in cells}) == len(cells)
+
+
+def test_a_question_reuses_the_main_table_where_nothing_differs() -> None:
+    cells = GRID.cells(RATES)
+    main = {cell.name for cell in cells if cell.part == MAIN}
+    assert {c.name for c in cells if c.part == "rate" and c.learning_rate == 1e-4} <= main
+    assert {c.name for c in cells if c.part == "rate" and c.learning_rate != 1e-4}.isdisjoint(main)
+    assert {c.name for c in cells if c.part == "longer"}.isdisjoint(main)
+    longer = next(c for c in cells if c.part == "longer")
+    assert GRID.recipe_of(longer, Path("models")).steps == 2 * GRID.recipe["steps"]
 
 
 def test_every_method_meets_every_setting_at_every_seed() -> None:
     cells = GRID.cells(RATES)
     for seed in GRID.main.seeds:
         for method in GRID.main.methods:
-            own = [c for c in cells if (c.method, c.seed) == (method, seed)]
+            own = [c for c in cells if (c.part, c.method, c.seed) == (MAIN, method, seed)]
             if GRID.alone(method):
-                assert {c.agents for c in own} == {(name,) for name in MODELS}
+                assert {c.agents for c in own} == {(name,) for name in MODELS if name != "early"}
             else:
-                assert {c.setting for c in own} == set(GRID.settings)
+                assert {c.setting for c in own} == set(GRID.main.settings)
 
 
-@pytest.mark.parametrize("cell", GRID.cells(RATES), ids=lambda cell: cell.name)
+@pytest.mark.parametrize("cell", GRID.cells(RATES), ids=lambda cell: f"{cell.part}.{cell.name}")
 def test_every_cell_is_a_valid_recipe(cell: Cell) -> None:
     recipe = GRID.recipe_of(cell, Path("models"))
     assert tuple(recipe.agents) == cell.agents

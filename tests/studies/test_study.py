@@ -24,7 +24,14 @@ def _grid() -> Grid:
     settings = {"model": ["llama", "qwen"]}
     main = grid.main.model_copy(update={"methods": ["gspo", "hacpo"], "settings": ["model"]})
     ablations = grid.ablations.model_copy(update={"methods": ["alpha_0"], "settings": ["model"]})
-    changes = {"settings": settings, "main": main, "ablations": ablations}
+    rate = grid.questions["rate"].model_copy(update={"methods": ["gspo", "hacpo"]})
+    tight = grid.questions["tight"].model_copy(update={"methods": ["hacpo"]})
+    changes = {
+        "settings": settings,
+        "main": main,
+        "ablations": ablations,
+        "questions": {"rate": rate, "tight": tight},
+    }
     return grid.model_copy(update=changes).smaller(SMOKE)
 
 
@@ -39,11 +46,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_from_the_grid_to_the_tables(models: Path, tmp_path: Path) -> None:
     grid = _grid()
-    cells = grid.cells({"gspo": 1e-4, "hacpo": 1e-4})
+    cells = grid.cells({"gspo": 5e-5, "hacpo": 1e-4})
     assert [cell.name for cell in cells] == [
-        *("gspo.llama.0", "gspo.qwen.0", "hacpo.model.0", "alpha_0.model.0")
+        *("gspo.llama.0", "gspo.qwen.0", "hacpo.model.0", "alpha_0.model.0"),  # its own rates
+        *("gspo.llama.0", "gspo.qwen.0", "hacpo.model.0.5e-05", "hacpo.model.0.tight"),
     ]
-    recipes = [grid.recipe_of(cell, models) for cell in cells]
+    recipes = [grid.recipe_of(cell, models) for cell in {c.name: c for c in cells}.values()]
     runs, output = tmp_path / "runs", StringIO()
     console = Console(file=output, width=200)
     run_all(recipes, runs, 1, console)
@@ -56,12 +64,15 @@ def test_from_the_grid_to_the_tables(models: Path, tmp_path: Path) -> None:
     write_report(grid, cells, runs, tmp_path / "results", tmp_path / "pages", console)
     table = pd.read_csv(tmp_path / "results" / "results.csv")
     assert set(table["task"]) == set(HELD_OUT)
-    # Two agents in two sharing runs and twice alone; two evaluations each, and one at the start.
-    assert len(table) == (2 * 2 * 2 + 2 * 3) * len(HELD_OUT)
+    # Two agents in four sharing runs and twice alone; two evaluations each, and one at the start
+    # for those alone, who serve the main table and a question.
+    assert len(table) == (2 * 4 * 2 + 2 * 2 * 3) * len(HELD_OUT)
     after = table[table["step"] == 2]
     assert set(after["rollouts"]) == {2 * 4 * 8}
-    assert "HACPO − GSPO" in (tmp_path / "pages" / "tables.md").read_text(encoding="utf-8")
-    assert len(list((tmp_path / "pages").glob("*.svg"))) == 8
+    tables = (tmp_path / "pages" / "tables.md").read_text(encoding="utf-8")
+    assert "HACPO − GSPO" in tables
+    assert all(question.title in tables for question in grid.questions.values())
+    assert len(list((tmp_path / "pages").glob("*.svg"))) == 9
 
     # Once more: nothing is missing, until a run is found unfinished or to be of another recipe.
     before = (runs / "hacpo.model.0" / "metrics.jsonl").stat().st_mtime_ns
@@ -90,7 +101,7 @@ def test_differences_are_paired_by_seed_and_agent() -> None:
             *_rows("hacpo", "model", "llama", 0.5, 0.5),
         ]
     )
-    found = scores(final(by_setting(table, grid)))
+    found = scores(final(by_setting(table, grid.main_settings)))
     gap = difference(found, "hacpo", "gspo", "model", "qwen")
     assert gap.mean == pytest.approx(0.1)
     assert gap.half_width == pytest.approx(0.0, abs=1e-12)  # although the seeds differ by 0.4

@@ -16,6 +16,12 @@ __all__ = ["explain"]
 _MEMBERS = ("dict[", "list[", "tuple[", "literal[", "function-")
 """How pydantic begins the name of a union's member that is no model."""
 
+_RENORMALIZING = ("top_p", "top_k", "min_p", "typical_p")
+_WHOLE = (
+    ": it would draw from another distribution than the one whose ratios are learned from; "
+    "use sampling.temperature"
+)
+
 
 def explain(error: ValidationError) -> str:
     """The first problem in one line, with the nearest known key for an unknown one."""
@@ -27,7 +33,9 @@ def explain(error: ValidationError) -> str:
     path, known = _follow([str(part) for part in first["loc"] if part != "[key]"])
     key = short(".".join(path))
     if first["type"] == "extra_forbidden":
-        message = f"unknown key {key}{_nearest(path[-1], known)}"
+        renormalizing = path[0] != "evaluation" and path[-1] in _RENORMALIZING
+        hint = _WHOLE if renormalizing else _nearest(path[-1], known)
+        message = f"unknown key {key}{hint}"
     elif first["type"] == "missing":
         message = f"missing key {key}"
     elif first["type"] == "value_error":
