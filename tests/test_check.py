@@ -55,6 +55,15 @@ def test_a_reference_copy_is_counted(tiny_recipe: Make) -> None:
     assert line(memory_of[1], "kim").split()[-3:-1] != ["-", "-"]
 
 
+def test_memory_is_that_of_all_ranks_together(tiny_recipe: Make) -> None:
+    one, two = (
+        checked(tiny_recipe(), "fleet=ray", f"agents.kim.ranks={ranks}").split("memory")[1]
+        for ranks in (1, 2)
+    )
+    sizes = line(two, "kim, 2 ranks in all").removeprefix("kim, 2 ranks in all").split()
+    assert sizes == line(one, "kim").split()[1:]
+
+
 def test_prompts_that_are_too_long_are_counted_by_agent(tiny_recipe: Make) -> None:
     text = checked(tiny_recipe(), "prompts.max_tokens=5")
     assert "28, of which 4 are used" in line(text, "prompts")

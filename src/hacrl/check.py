@@ -238,7 +238,8 @@ def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
         total = held.total - held.weights + weights
         everything += total
         sizes = (held.gradients, held.adamw, held.reference, total)
-        table.add_row(name, shown, *(decimal(size) if size else "-" for size in sizes))
+        label = name if spec.ranks == 1 else f"{name}, {spec.ranks} ranks in all"
+        table.add_row(label, shown, *(decimal(size) if size else "-" for size in sizes))
     if everything:
         more = "> " * any(found.parameters is None for found in findings.values())
         if len(recipe.agents) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from ray.exceptions import (
+    ActorDiedError,
     ActorUnavailableError,
     GetTimeoutError,
     OutOfMemoryError,
@@ -14,7 +15,8 @@ from ray.exceptions import (
 
 from hacrl.errors import UserError
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
-from hacrl.fleet.worker import NotLoaded, Place
+from hacrl.fleet.ranks import blame
+from hacrl.fleet.worker import NotLoaded, Place, RankSilent
 
 
 def raised_there(cause: Exception) -> RayTaskError:
@@ -66,3 +68,30 @@ def test_a_loss_names_agent_place_phase_and_cause() -> None:
         "agent kim (process 4711 on gpu-7) was lost in learn: it hung"
     )
     assert "agent kim (not placed) was lost in start" in str(Loss("kim", None, "start", "x"))
+
+
+SILENT = raised_there(RankSilent("[gloo] Connection closed by peer"))
+
+
+@pytest.mark.parametrize(
+    ("errors", "silent", "rank"),
+    [
+        ({0: SILENT, 2: ActorDiedError()}, [], 2),
+        ({0: raised_there(NotLoaded()), 1: ActorDiedError()}, [], 1),
+        ({2: raised_there(MemoryError())}, [0, 1], 2),
+        ({0: SILENT}, [1], None),  # it may only have been slower to notice
+        ({}, [1], 1),
+        ({}, [0, 1], None),
+    ],
+)
+def test_the_rank_to_blame_is_one_that_failed_by_itself(
+    errors: dict[int, RayError], silent: list[int], rank: int | None
+) -> None:
+    failed = blame(errors, silent, 7.0)
+    assert failed.rank == rank
+    assert failed.error is errors[rank] if rank in errors else True
+    said = likely_cause(failed.error, 7.0, "fleet.seconds", node_alive=True)
+    if not errors:
+        assert said.startswith("no answer within 7 s")
+    elif rank is None:
+        assert said == "one of its ranks was gone or too late ([gloo] Connection closed by peer)"

@@ -21,7 +21,8 @@ from hacrl.agents.reporting import LearnReport, make_report
 from hacrl.agents.residence import Residence
 from hacrl.agents.respondent import Respondent
 from hacrl.agents.samplers import Sampler, make_sampler
-from hacrl.config.schema import Advantage, Recipe
+from hacrl.agents.sharding import ALONE, Share, shard
+from hacrl.config.schema import Advantage, AgentSpec, Recipe
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["Agent"]
@@ -79,24 +80,33 @@ class Agent(Respondent):
         recipe: Recipe,
         tokenizer: PreTrainedTokenizerBase | None = None,
         shared: SharedModels | None = None,
+        share: Share = ALONE,
     ) -> Agent:
         """Load the agent of that name as the recipe describes it.
 
         Args:
             tokenizer: if it has been loaded already.
             shared: where agents with adapters find models that others have loaded.
+            share: which of the agent's ranks this is. All of them load it together.
 
         Raises:
             UserError: the model cannot be loaded or used.
         """
         spec = recipe.agents[name]
-        policy = load_policy(name, spec, tokenizer, seed=recipe.seed, shared=shared)
+        policy = load_policy(
+            name, _in_host_memory(spec, share), tokenizer, seed=recipe.seed, shared=shared
+        )
+        policy = dataclasses.replace(policy, share=share)
+        reference = _frozen(policy) if recipe.update.kl > 0 else None
+        if share.size > 1:
+            for one in (policy, *([reference] if reference else [])):
+                shard(one.model, share.size, find_device(name, spec.device))
         optimizer = recipe.optimizer
         if spec.learning_rate is not None:
             optimizer = optimizer.model_copy(update={"learning_rate": spec.learning_rate})
         learner = Learner(
             policy,
-            _frozen(policy) if recipe.update.kl > 0 else None,
+            reference,
             temperature=recipe.sampling.temperature,
             mini_batches=recipe.mini_batches,
             ratio=recipe.ratio,
@@ -153,7 +163,8 @@ class Agent(Respondent):
         """Write all that this agent continues from: besides what `save` writes, its optimizer."""
         self.save(folder)
         self._learner.save(folder)
-        (folder / _STATE).write_text(json.dumps({"version": self.version}) + "\n", "utf-8")
+        text = json.dumps({"version": self.version}) + "\n"
+        self._policy.share.write(lambda: (folder / _STATE).write_text(text, "utf-8"))
 
     def restore(self, folder: Path) -> None:
         """Continue from what `checkpoint` wrote. Executes no code from the folder.
@@ -212,6 +223,11 @@ class Agent(Respondent):
 
     def _members(self, agents: Sequence[str]) -> torch.Tensor:
         return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])
+
+
+def _in_host_memory(spec: AgentSpec, share: Share) -> AgentSpec:
+    """An agent of several ranks is loaded there, since no device need have room for all of it."""
+    return spec if share.size == 1 else spec.model_copy(update={"device": "cpu"})
 
 
 def _frozen(policy: Policy) -> Policy:

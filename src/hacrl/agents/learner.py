@@ -19,6 +19,7 @@ from hacrl.agents.lessons import Lesson
 from hacrl.agents.loss import Loss, RowOutcome
 from hacrl.agents.optimizer_state import load_optimizer, save_optimizer
 from hacrl.agents.policy import Policy
+from hacrl.agents.sharding import whole
 from hacrl.config.schema import Clip, Optimizer, Ratio, Update
 
 __all__ = ["Learner", "UpdateOutcome"]
@@ -152,13 +153,15 @@ class Learner:
 
     def save(self, folder: Path) -> None:
         """Write what learning continues from, the weights apart."""
-        save_optimizer(self._optimizer, self._parameters, folder / _OPTIMIZER)
+        share = self._policy.share
+        save_optimizer(self._optimizer, self._parameters, folder / _OPTIMIZER, share)
         state = {
             "updates": self._scheduler.last_epoch,
             "micro_batch_tokens": self._loss.micro_batch_tokens,
             "skipped_in_a_row": self.skipped_in_a_row,
         }
-        (folder / _STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
+        text = json.dumps(state, indent=2) + "\n"
+        share.write(lambda: (folder / _STATE).write_text(text, "utf-8"))
 
     def restore(self, folder: Path) -> None:
         """Continue from what `save` wrote. The schedule is that of the recipe, at its place.
@@ -200,7 +203,7 @@ class Learner:
         for parameter in parameters:  # a mini-batch without signal has the gradient zero
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        norm = float(clip_grad_norm_(parameters, self._max_grad_norm))
+        norm = float(whole(clip_grad_norm_(parameters, self._max_grad_norm)))
         skipped = not (math.isfinite(norm) and math.isfinite(loss))
         self.skipped_in_a_row = self.skipped_in_a_row + 1 if skipped else 0
         rate = float(self._scheduler.get_last_lr()[0])

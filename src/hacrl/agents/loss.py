@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -17,6 +18,7 @@ from hacrl.agents.memory import within_memory
 from hacrl.agents.policy import Policy
 from hacrl.agents.prompt_pass import can_share_prompts
 from hacrl.agents.scoring import Scored, scored, scored_whole
+from hacrl.agents.sharding import resharded
 from hacrl.config.schema import Clip, Ratio, Update
 from hacrl.objective import Rows, Terms, kl_term, objective, stepwise_bounds
 
@@ -76,7 +78,9 @@ class Loss:
         on_cpu = policy.device.type == "cpu"
         self._wanted_tokens = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
         self.micro_batch_tokens = self._wanted_tokens
-        self._share_prompts = can_share_prompts(policy) and not update.gradient_checkpointing
+        # Ranks must make the same passes, so each response of several ranks has a whole one.
+        alone = policy.share.size == 1 and not update.gradient_checkpointing
+        self._share_prompts = alone and can_share_prompts(policy)
 
     @property
     def models(self) -> list[PreTrainedModel]:
@@ -108,9 +112,15 @@ class Loss:
             }
 
         policy.activate()
-        logprobs = self._within_memory(work, lessons, rows)
+        with resharded(policy.model):
+            logprobs = self._within_memory(work, lessons, rows)
         self._policy.activate()
-        return logprobs
+        if policy.share.size == 1:
+            return logprobs
+        parts = policy.share.gather({i: row_T.tolist() for i, row_T in logprobs.items()})
+        return {
+            i: torch.tensor(row, device=policy.device) for one in parts for i, row in one.items()
+        }
 
     def backward(
         self, lessons: Sequence[Lesson], batch: Sequence[int], update: int
@@ -179,7 +189,10 @@ class Loss:
                     outcomes[i] = RowOutcome(update, *row)
             return loss, outcomes
 
-        return self._within_memory(work, lessons, rows)
+        loss, outcomes = self._within_memory(work, lessons, rows)
+        parts = self._policy.share.gather((loss, outcomes))
+        every = {i: row for _, found in parts for i, row in found.items()}
+        return sum(loss for loss, _ in parts), every
 
     def active(self, lesson: Lesson) -> bool:
         """Whether a lesson can have a gradient at all."""
@@ -189,6 +202,8 @@ class Loss:
     def _within_memory(
         self, work: Callable[[int], T], lessons: Sequence[Lesson], rows: Sequence[int]
     ) -> T:
+        if self._policy.share.size > 1:  # the others are in the midst of their passes
+            return work(self.micro_batch_tokens)
         lengths = [lessons[i].length for i in rows]
         result, self.micro_batch_tokens = within_memory(
             self._policy.name, work, lengths, self.micro_batch_tokens
@@ -199,7 +214,7 @@ class Loss:
         self, policy: Policy, lessons: Sequence[Lesson], rows: Sequence[int], token_budget: int
     ) -> Iterator[Scored]:
         """Micro-batches of some lessons with their log-probabilities under a policy."""
-        score = scored if self._share_prompts else scored_whole
+        score = scored if self._share_prompts else partial(scored_whole, share=policy.share)
         for part, logprob_RT, mask_RT in score(
             policy,
             [lessons[i].prompt_ids for i in rows],
@@ -230,7 +245,9 @@ class Loss:
                 old_logprob_R=floats([math.fsum(lesson.old_logprobs) for lesson in lessons]),
                 old_length_R=floats([lesson.rollout.length for lesson in lessons]),
                 advantage_R=floats([lesson.advantage for lesson in lessons]),
-                own_R=torch.tensor([lesson.own for lesson in lessons], device=device),
+                own_R=torch.tensor(
+                    [lesson.own for lesson in lessons], dtype=torch.bool, device=device
+                ),
                 old_logprob_RT=old_RT,
             ),
             level=self._ratio.level,

@@ -10,27 +10,31 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from hacrl.agents.sharding import ALONE, Share, placed_like, whole_on_host
 from hacrl.errors import UserError, first_line
 
 __all__ = ["load_optimizer", "save_optimizer"]
 
 
 def save_optimizer(
-    optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor], path: Path
+    optimizer: torch.optim.Optimizer,
+    parameters: Mapping[str, Tensor],
+    path: Path,
+    share: Share = ALONE,
 ) -> None:
     """Write the state of every parameter, as far as there is one yet.
 
     Args:
         parameters: by name; those that the optimizer has.
+        share: of which the first rank writes the file, to which all ranks contribute.
     """
-    save_file(
-        {
-            f"{name}:{key}": value.contiguous()
-            for name, parameter in parameters.items()
-            for key, value in optimizer.state.get(parameter, {}).items()
-        },
-        path,
-    )
+    state = {
+        f"{name}:{key}": value
+        for name, parameter in parameters.items()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+    state = whole_on_host(state, keep=share.leads)
+    share.write(lambda: save_file({key: value.contiguous() for key, value in state.items()}, path))
 
 
 def load_optimizer(
@@ -51,7 +55,7 @@ def load_optimizer(
                 if value.ndim and value.shape != parameter.shape:
                     raise UserError(f"{path}: {name} has another shape than the model's")
                 # AdamW counts its steps on the host, or on the device where it is fused.
-                state.setdefault(parameter, {})[key] = value.to(parameter.device)
+                state.setdefault(parameter, {})[key] = placed_like(parameter, value)
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path}: cannot be read ({first_line(error)})") from error
     except KeyError as error:

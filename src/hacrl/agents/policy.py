@@ -13,6 +13,14 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import Cache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from hacrl.agents.sharding import (
+    ALONE,
+    Share,
+    placed_like,
+    plain_class,
+    through_root,
+    whole_state,
+)
 from hacrl.errors import UserError, first_line
 
 __all__ = ["Policy", "restore_policy", "save_policy"]
@@ -32,6 +40,7 @@ class Policy:
             one, since settings such as a repetition penalty would change the sampled distribution.
         adapter: name of the adapter inside the model that is this policy's; None if it has none:
             its weights are the model's own.
+        share: which of the agent's ranks this is; beyond one, the model is sharded.
     """
 
     name: str
@@ -41,6 +50,7 @@ class Policy:
     template_args: dict[str, Any]
     generation_config: GenerationConfig
     adapter: str | None = None
+    share: Share = ALONE
 
     def activate(self) -> None:
         """Let this policy's adapter act, and no other. To be called before the model is used,
@@ -100,14 +110,18 @@ class Policy:
                 that tell positions by the mask.
             cache: of what came before, is continued.
         """
-        output = self.model.base_model(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            past_key_values=cache,
-            use_cache=cache is not None,
-            **({"position_ids": position_ids} if self._counts_positions else {}),
-        )
-        return output.last_hidden_state  # type: ignore[no-any-return]
+
+        def work() -> Tensor:
+            output = self.model.base_model(
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                past_key_values=cache,
+                use_cache=cache is not None,
+                **({"position_ids": position_ids} if self._counts_positions else {}),
+            )
+            return output.last_hidden_state  # type: ignore[no-any-return]
+
+        return through_root(self.model, work)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits of hidden states (..., width) -> (..., vocabulary), in single precision.
@@ -116,7 +130,7 @@ class Policy:
         """
         config = self.model.config.get_text_config()
         head: nn.Module = self.model.get_output_embeddings()
-        logits: Tensor = head(hidden).float()
+        logits = through_root(self.model, lambda: head(hidden)).float()
         if scale := getattr(config, "logit_scale", None):  # Cohere
             logits = logits * scale
         if divisor := getattr(config, "logits_scaling", None):  # Granite
@@ -138,10 +152,13 @@ def restore_policy(policy: Policy, folder: Path) -> None:
         load_adapter(policy.adapter, policy.model, folder)
         return
     try:
-        saved = type(policy.model).from_pretrained(
+        saved = plain_class(policy.model).from_pretrained(
             folder, config=policy.model.config, dtype=policy.model.dtype
         )
-        policy.model.load_state_dict(saved.state_dict())
+        if policy.share.size == 1:
+            policy.model.load_state_dict(saved.state_dict())
+        else:
+            _restore_shards(policy.model, saved)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise UserError(
             f"agent {policy.name}: {folder} cannot be loaded ({first_line(error)})"
@@ -154,10 +171,23 @@ def save_policy(policy: Policy, folder: Path) -> None:
     A policy with an adapter writes the adapter, as PEFT does, in place of the model's weights.
     """
     if policy.adapter is None:
-        policy.model.save_pretrained(folder)
+        sharded = policy.share.size > 1
+        weights = whole_state(policy.model, keep=policy.share.leads) if sharded else None
+        policy.share.write(lambda: policy.model.save_pretrained(folder, state_dict=weights))
     else:
         from hacrl.agents.adapters import save_adapter
 
         save_adapter(policy.adapter, policy.model, folder)
+    policy.share.write(lambda: _save_companions(policy, folder))
+
+
+def _save_companions(policy: Policy, folder: Path) -> None:
     policy.tokenizer.save_pretrained(folder)
     policy.generation_config.save_pretrained(folder)
+
+
+@torch.no_grad()
+def _restore_shards(model: PreTrainedModel, saved: PreTrainedModel) -> None:
+    values = dict(saved.named_parameters())
+    for name, parameter in model.named_parameters():
+        parameter.copy_(placed_like(parameter, values[name].detach()))

@@ -47,12 +47,17 @@ class Sampler(Protocol):
 
 
 class HuggingFaceSampler:
-    """The policy's own model draws, so there is nothing to keep in step. See `Sampler`."""
+    """The policy's own model draws, so there is nothing to keep in step. See `Sampler`.
+
+    Args:
+        gather: see `sample`.
+    """
 
     exact = True
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, gather: bool = False) -> None:
         self._policy = policy
+        self._gather = gather
 
     @property
     def positions(self) -> int | None:
@@ -70,6 +75,7 @@ class HuggingFaceSampler:
             batch_size=decoding.batch_size,
             seed=seed,
             greedy=decoding.greedy,
+            gather=self._gather,
         )
 
     def weights_changed(self) -> None: ...
@@ -88,7 +94,7 @@ def make_sampler(policy: Policy, recipe: Recipe) -> Sampler:
     """
     settings = recipe.agents[policy.name].sampler
     if settings.type == "hf":
-        return HuggingFaceSampler(policy)
+        return HuggingFaceSampler(policy, gather=settings.gather)
     from hacrl.agents.vllm_sampler import VllmSampler
 
     return VllmSampler(policy, settings, recipe)

@@ -16,6 +16,7 @@ from torch import Tensor
 from hacrl.agents.cache import write_in_place
 from hacrl.agents.policy import Policy
 from hacrl.agents.prompt_pass import PromptPass
+from hacrl.agents.sharding import gathered, resharded
 from hacrl.seeding import derive_seed
 
 __all__ = ["Sample", "draw_tokens", "sample"]
@@ -43,37 +44,46 @@ def sample(
     batch_size: int,
     seed: int,
     greedy: bool = False,
+    gather: bool = False,
 ) -> list[list[Sample]]:
     """Draw `group_size` responses to each prompt from the full distribution at a temperature.
 
     Args:
         prompts: token ids.
         max_new_tokens: limit of a response, end token included.
-        batch_size: sequences generated together.
+        batch_size: sequences generated together, by all ranks of the agent.
         seed: determines every draw; torch's own random state is left as it was.
         greedy: take the most likely token instead of drawing. The log-probabilities are still those
             of the distribution at the temperature.
+        gather: let every rank hold all weights meanwhile, in place of those of a layer at a time.
 
     Returns:
         Samples as [prompts][group_size].
     """
     by_length = sorted(range(len(prompts)), key=lambda p: -len(prompts[p]))
     rows = [p for p in by_length for _ in range(group_size)]
+    own: list[tuple[int, Sample]] = []
+    with gathered(policy.model) if gather else resharded(policy.model):
+        for number, start in enumerate(range(0, len(rows), batch_size)):
+            batch = rows[start : start + batch_size]
+            uniform_RT = _uniform(len(batch), max_new_tokens, derive_seed(seed, "batch", number))
+            part = policy.share.of(range(len(batch)))
+            taken = list(part) or [0]  # a rank without a row draws one for nothing, in step
+            drawn = _generate(
+                policy, prompts, [batch[i] for i in taken], temperature, uniform_RT[taken], greedy
+            )
+            own += [(start + i, one) for i, one in zip(part, drawn, strict=False)]
     groups: list[list[Sample]] = [[] for _ in prompts]
-    for number, start in enumerate(range(0, len(rows), batch_size)):
-        batch = rows[start : start + batch_size]
-        found = _generate(
-            policy,
-            prompts,
-            batch,
-            temperature,
-            max_new_tokens,
-            derive_seed(seed, "batch", number),
-            greedy,
-        )
-        for p, one in zip(batch, found, strict=True):
-            groups[p].append(one)
+    drawn_by_all = [pair for pairs in policy.share.gather(own) for pair in pairs]
+    for row, one in sorted(drawn_by_all, key=lambda pair: pair[0]):
+        groups[rows[row]].append(one)
     return groups
+
+
+def _uniform(rows: int, positions: int, seed: int) -> Tensor:
+    """Numbers in [0, 1) for every row of a batch, whichever rank draws with them."""
+    random = torch.Generator().manual_seed(seed)
+    return torch.rand((rows, positions), dtype=torch.float64, generator=random)
 
 
 @torch.no_grad()
@@ -82,20 +92,18 @@ def _generate(
     prompts: Sequence[list[int]],
     rows: Sequence[int],
     temperature: float,
-    max_new_tokens: int,
-    seed: int,
+    uniform_RT: Tensor,
     greedy: bool,
 ) -> list[Sample]:
     """One sample for each row, which is the number of a prompt.
 
     Every row has random numbers of its own, one a position, so that what it draws does not depend
-    on which others are still there.
+    on which others are still there. All ranks make the same passes, since each has a part of the
+    weights of every layer: one whose rows have all ended goes on with one of them.
     """
     device = policy.device
-    random = torch.Generator().manual_seed(seed)
-    uniform_RT = torch.rand((len(rows), max_new_tokens), dtype=torch.float64, generator=random).to(
-        device
-    )
+    uniform_RT = uniform_RT.to(device)
+    max_new_tokens = uniform_RT.shape[1]
     stops = torch.tensor(policy.stop_ids, device=device)
     tokens_RT = torch.zeros((len(rows), max_new_tokens), dtype=torch.long, device=device)
     logprobs_RT = torch.zeros((len(rows), max_new_tokens), device=device)
@@ -119,12 +127,13 @@ def _generate(
         logprobs_RT[row_B, position] = logprobs_BV.gather(1, token_B[:, None]).squeeze(1)
         ended_R[row_B[torch.isin(token_B, stops) & (ended_R[row_B] < 0)]] = position
         going_B = (ended_R[row_B] < 0).nonzero().squeeze(1)
-        if not len(going_B) or position + 1 == max_new_tokens:
+        if position + 1 == max_new_tokens or not policy.share.any(len(going_B) > 0):
             break
-        if len(going_B) <= _WORTH_MOVING * len(row_B):
-            cache.reorder_cache(cast("torch.LongTensor", going_B))
-            row_B, token_B = row_B[going_B], token_B[going_B]
-            mask_BL, length_B = mask_BL[going_B], length_B[going_B]
+        kept_B = going_B if len(going_B) else torch.zeros_like(row_B[:1])
+        if len(kept_B) <= _WORTH_MOVING * len(row_B):
+            cache.reorder_cache(cast("torch.LongTensor", kept_B))
+            row_B, token_B = row_B[kept_B], token_B[kept_B]
+            mask_BL, length_B = mask_BL[kept_B], length_B[kept_B]
         mask_BL = torch.cat([mask_BL, mask_BL.new_ones((len(row_B), 1))], dim=1)
         hidden_BH = policy.hidden_states(
             token_B[:, None],

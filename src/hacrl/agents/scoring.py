@@ -11,6 +11,7 @@ from hacrl.agents.batching import micro_batches
 from hacrl.agents.logprobs import pad, response_logprobs
 from hacrl.agents.policy import Policy
 from hacrl.agents.prompt_pass import PromptPass
+from hacrl.agents.sharding import ALONE, Share
 
 __all__ = ["Scored", "scored", "scored_whole"]
 
@@ -64,17 +65,28 @@ def scored_whole(
     token_budget: int,
     temperature: float,
     context: Callable[[], AbstractContextManager[object]],
+    share: Share = ALONE,
 ) -> Iterator[Scored]:
     """Like `scored`, with a prompt pass of its own for each response.
 
-    For models whose memory of a prompt cannot be shared, and for gradient checkpointing, which
-    keeps no keys and values.
+    For models whose memory of a prompt cannot be shared, for gradient checkpointing, which keeps no
+    keys and values, and for agents of several ranks, which have to make the same passes: of every
+    micro-batch each rank computes its share. One without a row there computes one for nothing.
+
+    Args:
+        token_budget: of each rank.
+        share: whose rows are computed here.
     """
     lengths = {i: len(p) + len(r) for i, (p, r) in enumerate(zip(prompts, responses, strict=True))}
-    for part in micro_batches(list(lengths), lengths, token_budget):
+    for batch in micro_batches(list(lengths), lengths, token_budget * share.size):
+        part = list(share.of(batch))
+        taken = part or batch[:1]
         sequences = pad(
-            [prompts[i] for i in part], [responses[i] for i in part], policy.pad_id, policy.device
+            [prompts[i] for i in taken],
+            [responses[i] for i in taken],
+            policy.pad_id,
+            policy.device,
         )
         with context():
             logprob_RT = response_logprobs(policy, sequences, temperature)
-        yield part, logprob_RT, sequences.response_mask_RT
+        yield part, logprob_RT[: len(part)], sequences.response_mask_RT[: len(part)]

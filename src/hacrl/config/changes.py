@@ -14,7 +14,7 @@ __all__ = ["Change", "changes"]
 
 _HARMLESS = (
     *("threads", "method", "agents.*.device", "sampling.batch_size"),
-    *("fleet.*", "agents.*.resources.*"),
+    *("fleet.*", "agents.*.resources.*", "agents.*.ranks"),
     # Other draws from the same distribution, as on another device; a probe sees to that.
     *("agents.*.sampler", "agents.*.sampler.*"),
     *("checkpoints", "checkpoints.*", "evaluation", "evaluation.*", "verification.*"),

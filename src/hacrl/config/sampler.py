@@ -15,6 +15,9 @@ class HuggingFaceSampling(Strict):
     """The learner's own model draws them. No setup, exact, and slow for real models."""
 
     type: Literal["hf"] = "hf"
+    gather: bool = False
+    """With `ranks`: every rank holds all weights while it samples, which is much faster where they
+    fit. Otherwise it holds those of a layer while that computes."""
 
 
 class VllmSampling(Strict):

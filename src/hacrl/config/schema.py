@@ -64,8 +64,10 @@ class AgentSpec(Strict):
     """Train a low-rank adapter; None trains all weights."""
     sampler: SamplerSpec = HuggingFaceSampling()
     """What draws its responses in training: `hf`, or `vllm` with settings of its own."""
+    ranks: PositiveInt = 1
+    """Processes over which model, gradients and optimizer are spread, with `fleet: ray` alone."""
     resources: Resources = Resources()
-    """What it takes of a cluster."""
+    """What each of its ranks takes of a cluster."""
 
 
 class Prompts(Strict):
@@ -280,6 +282,7 @@ class Recipe(Strict):
         for name, task in self.tasks.items():
             self._check_verifier(name, task.verifier)
         self._check_best()
+        self._check_ranks()
         for name, agent in self.agents.items():
             if self.fleet.in_turns and agent.lora and agent.lora.quantization != "none":
                 raise ValueError(
@@ -287,6 +290,22 @@ class Recipe(Strict):
                     f"device; set agents.{name}.lora.quantization: none"
                 )
         return self
+
+    def _check_ranks(self) -> None:
+        for name, agent in self.agents.items():
+            if agent.ranks == 1:
+                continue
+            key = f"agents.{name}.ranks: an agent of several ranks"
+            if self.fleet.type == "local":
+                raise ValueError(f"{key} needs fleet: ray")
+            if self.fleet.in_turns:
+                raise ValueError(f"{key} keeps its devices to itself; drop fleet.in_turns")
+            if agent.lora is not None:
+                raise ValueError(f"{key} trains all weights; drop agents.{name}.lora")
+            if agent.sampler.type != "hf":
+                raise ValueError(f"{key} samples by itself; set agents.{name}.sampler: hf")
+            if self.update.alignment_every is not None:
+                raise ValueError(f"{key} does not measure alignment; drop update.alignment_every")
 
     def _check_best(self) -> None:
         best, every = self.checkpoints.best, self.checkpoints.every

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
-import ray
 from ray.exceptions import RayError
 
 from hacrl.errors import UserError
+from hacrl.fleet.ranks import Asked, RankError
 
 __all__ = ["Absences"]
 
@@ -20,17 +19,17 @@ class Absences:
 
     Args:
         retries: how often each agent is taken back.
-        reload: begins to load an agent of that name in a new process; the call to wait for.
+        reload: begins to load an agent of that name in new processes.
         note: is told of returns; from any thread.
     """
 
     def __init__(
-        self, retries: int, reload: Callable[[str], Any], note: Callable[[str], None]
+        self, retries: int, reload: Callable[[str], Asked], note: Callable[[str], None]
     ) -> None:
         self._retries = retries
         self._reload = reload
         self._note = note
-        self._calls: dict[str, Any] = {}  # None for one that does not return
+        self._calls: dict[str, Asked | None] = {}  # None for one that does not return
         self._times: Counter[str] = Counter()
         self._lock = threading.Lock()  # a checkpoint runs beside sampling, and may notice as well
 
@@ -57,12 +56,12 @@ class Absences:
             seconds: to wait for each.
         """
         for name, call in list(self._calls.items()):
-            if call is None or not ray.wait([call], timeout=seconds)[0]:
+            if call is None or not call.decided(seconds):
                 continue
             try:
-                ray.get(call, timeout=seconds)
+                call.wait(seconds)
                 restore(name)
-            except (RayError, UserError) as error:
+            except (RankError, RayError, UserError) as error:
                 self._note(f"agent {name} could not rejoin: {error}")
                 with self._lock:
                     self._begin(name)

@@ -41,7 +41,7 @@ def connect(recipe: Recipe) -> bool:
     here: dict[str, Any] = {}
     if address == _LOCAL:
         # A recipe runs on any machine: agents may outnumber its cores, and take turns.
-        wanted = sum(agent.resources.cpus for agent in recipe.agents.values())
+        wanted = sum(agent.resources.cpus * agent.ranks for agent in recipe.agents.values())
         here = {
             "num_cpus": max(os.cpu_count() or 1, int(-(-wanted // 1))),
             "include_dashboard": False,
@@ -70,7 +70,7 @@ def _check_reachable(address: str) -> None:
 
 
 def options(recipe: Recipe, name: str) -> dict[str, Any]:
-    """Options of an agent's actor. To be called once connected."""
+    """Options of the actor of each of an agent's ranks. To be called once connected."""
     spec = recipe.agents[name]
     wanted = spec.resources
     return {
@@ -108,7 +108,9 @@ def shortage(recipe: Recipe, agent: str | None = None) -> str | None:
     Args:
         agent: speak of the kinds of resources alone that this one wants.
     """
-    wants = {name: _amounts(options(recipe, name)) for name in recipe.agents}
+    wants = {
+        name: _amounts(options(recipe, name), spec.ranks) for name, spec in recipe.agents.items()
+    }
     total = sum((Counter(own) for own in wants.values()), Counter[str]())
     present: Mapping[str, float] = ray.cluster_resources()
     lacking = [
@@ -119,9 +121,9 @@ def shortage(recipe: Recipe, agent: str | None = None) -> str | None:
     return f"the agents want {' and '.join(lacking)} in all" if lacking else None
 
 
-def _amounts(taken: Mapping[str, Any]) -> dict[str, Any]:
+def _amounts(taken: Mapping[str, Any], ranks: int) -> dict[str, Any]:
     named = {"CPU": taken["num_cpus"], "GPU": taken["num_gpus"], **taken["resources"]}
-    return {kind: amount for kind, amount in named.items() if amount}
+    return {kind: amount * ranks for kind, amount in named.items() if amount}
 
 
 def _gpus(spec: AgentSpec) -> float:

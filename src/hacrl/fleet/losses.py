@@ -9,33 +9,39 @@ from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayError, RayTaskE
 from safetensors import SafetensorError
 
 from hacrl.errors import UserError, first_line
-from hacrl.fleet.worker import NotLoaded, Place
+from hacrl.fleet.worker import NotLoaded, Place, RankSilent
 
 __all__ = ["Loss", "is_loss", "likely_cause", "own_error"]
 
-_ABRUPT = ("Socket closed", "Connection reset", "Connection refused", "was restarted")
+_ABRUPT = (
+    *("Socket closed", "Connection reset", "Connection refused", "was restarted"),
+    "worker process has died",
+)
 """How Ray speaks of a process that ended without a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An agent that is gone. `place` is None if it was never anywhere."""
+    """An agent that is gone. `place` is None if it was never anywhere, `rank` if it has but one or
+    nobody knows which of them failed; then the place is that of the first."""
 
     agent: str
     place: Place | None
     phase: str
     cause: str
+    rank: int | None = None
 
     def __str__(self) -> str:
         where = f"process {self.place.process} on {self.place.host}" if self.place else "not placed"
-        return f"agent {self.agent} ({where}) was lost in {self.phase}: {self.cause}"
+        which = "" if self.rank is None else f", rank {self.rank}"
+        return f"agent {self.agent}{which} ({where}) was lost in {self.phase}: {self.cause}"
 
 
 def is_loss(error: RayError) -> bool:
     """Whether an error means that the agent is gone, as opposed to an error of the agent's own."""
     if not isinstance(error, RayTaskError):
         return True
-    return isinstance(error.cause, NotLoaded | MemoryError | torch.OutOfMemoryError)
+    return isinstance(error.cause, NotLoaded | RankSilent | MemoryError | torch.OutOfMemoryError)
 
 
 def own_error(error: RayError) -> Exception:
@@ -65,6 +71,8 @@ def likely_cause(error: RayError, seconds: float, key: str, *, node_alive: bool)
     cause = error.cause if isinstance(error, RayTaskError) else None
     if isinstance(cause, MemoryError | torch.OutOfMemoryError):
         return f"out of memory ({first_line(cause)})"
+    if isinstance(cause, RankSilent):
+        return f"one of its ranks was gone or too late ({first_line(cause)})"
     if isinstance(cause, NotLoaded):
         return "its process had ended since the phase before, most often killed for lack of memory"
     if any(sign in str(error) for sign in _ABRUPT):

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import ray
-from ray.exceptions import GetTimeoutError, RayError
 
 from hacrl.agents.reporting import LearnReport
 from hacrl.config import Recipe
@@ -19,6 +18,7 @@ from hacrl.fleet import cluster
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
+from hacrl.fleet.ranks import Asked, RankError, Ranks
 from hacrl.fleet.turns import turns
 from hacrl.fleet.worker import Place, Worker
 from hacrl.records import Decoding, Pool, Prompt, Rollout
@@ -47,7 +47,8 @@ class RayFleet:
         note: is told what is worth reading; from any thread.
 
     Attributes:
-        places: where each agent is, or was last.
+        places: where each agent is, or was last; of several ranks, the first.
+        rank_places: likewise, all ranks of each agent.
 
     Raises:
         UserError: there is no cluster at the address.
@@ -58,8 +59,9 @@ class RayFleet:
         self._run = run
         self._note = note
         self._connected_here = cluster.connect(recipe)
-        self._actors: dict[str, Any] = {}
+        self._actors: dict[str, Ranks] = {}
         self.places: dict[str, Place] = {}
+        self.rank_places: dict[str, list[Place]] = {}
         self._begun = False
         self._probe = run.parent / f".{run.name}.probe"
         self._absences = Absences(recipe.fleet.retries, lambda name: self._start(name, None), note)
@@ -74,8 +76,8 @@ class RayFleet:
         trace: TracebackType | None,
     ) -> None:
         self._probe.unlink(missing_ok=True)
-        for actor in self._actors.values():
-            ray.kill(actor)
+        for ranks in self._actors.values():
+            ranks.end()
         if self._connected_here:
             ray.shutdown()
 
@@ -93,14 +95,14 @@ class RayFleet:
         self._absences.clear()
         self._run.parent.mkdir(parents=True, exist_ok=True)
         self._probe.touch()
-        places: Mapping[str, Place] = self._ask(
+        found: Mapping[str, list[Place]] = self._ask_ranks(
             "start",
             self.agents,
-            lambda name, _: self._start(name, checkpoint),
+            lambda name: self._start(name, checkpoint),
             seconds=self._recipe.fleet.start_seconds,
         )
-        self.places |= places
-        for name, place in places.items():
+        self._note_places(found)
+        for name, place in ((name, place) for name, places in found.items() for place in places):
             if not place.sees:
                 raise UserError(
                     f"agent {name}: its node {place.host} does not see {self._run.parent}; put "
@@ -156,16 +158,28 @@ class RayFleet:
         def begin(own: Path, actor: Any) -> Any:
             return actor.checkpoint.options(concurrency_group=_SAVING).remote(own)
 
-        self._write("checkpoint", folder, begin)
+        def begin_in_order(own: Path, actor: Any) -> Any:  # between two works of all ranks
+            return actor.checkpoint.remote(own)
+
+        several = {name for name, ranks in self._actors.items() if ranks.size > 1}
+        self._write(
+            "checkpoint",
+            folder,
+            lambda own, actor: (begin_in_order if own.name in several else begin)(own, actor),
+        )
 
     def restore(self, folder: Path) -> None:
         self.start(folder)
 
-    def _place(self, name: str) -> Any:
+    def _place(self, name: str) -> Ranks:
         wanted = cluster.options(self._recipe, name)
         threads = cluster.threads(self._recipe, name)
-        actor = _Actor.options(**wanted)
-        return actor.remote(name, self._recipe, str(Path.cwd()), threads)
+
+        def make(rank: int, options: dict[str, Any]) -> Any:
+            actor = _Actor.options(**options)
+            return actor.remote(name, self._recipe, str(Path.cwd()), threads, rank)
+
+        return Ranks(make, wanted, self._recipe.agents[name].ranks)
 
     def _ask(
         self,
@@ -174,6 +188,21 @@ class RayFleet:
         ask: Callable[[str, Any], Any],
         seconds: float | None = None,
     ) -> dict[str, Any]:
+        """What the agents answer; of several ranks, the first. See `_ask_ranks`."""
+
+        def begin(name: str) -> Asked:
+            return self._actors[name].ask(lambda actor: ask(name, actor))
+
+        answers = self._ask_ranks(phase, names, begin, seconds)
+        return {name: ranks[0] for name, ranks in answers.items()}
+
+    def _ask_ranks(
+        self,
+        phase: str,
+        names: Sequence[str],
+        begin: Callable[[str], Asked],
+        seconds: float | None = None,
+    ) -> dict[str, list[Any]]:
         """What the agents answer, all asked at once; without those that are lost meanwhile.
 
         Raises:
@@ -181,18 +210,18 @@ class RayFleet:
             UserError: an agent says so, or one was lost before the first responses.
         """
         limit = self._recipe.fleet.seconds if seconds is None else seconds
-        answers: dict[str, Any] = {}
+        answers: dict[str, list[Any]] = {}
         losses: list[Loss] = []
         for group in self._turns(names):
             deadline = time.monotonic() + limit
-            calls = {name: ask(name, self._actors[name]) for name in group}
-            for name, call in calls.items():
+            asked = {name: begin(name) for name in group}
+            for name, call in asked.items():
                 try:
-                    answers[name] = ray.get(call, timeout=max(deadline - time.monotonic(), 1.0))
-                except RayError as error:
-                    if not is_loss(error):
-                        raise own_error(error) from error
-                    losses.append(self._lost(name, phase, error, limit))
+                    answers[name] = call.wait(max(deadline - time.monotonic(), 1.0))
+                except RankError as failed:
+                    if not is_loss(failed.error):
+                        raise own_error(failed.error) from failed.error
+                    losses.append(self._lost(name, phase, failed, limit))
         self._lose(losses)
         return {name: answers[name] for name in names if name in answers}
 
@@ -205,15 +234,16 @@ class RayFleet:
         found = {name: self.places[name] for name in names}
         return turns({name: {f"{at.node} {d}" for d in at.devices} for name, at in found.items()})
 
-    def _lost(self, name: str, phase: str, error: RayError, seconds: float) -> Loss:
-        if isinstance(error, GetTimeoutError):  # what hangs is ended, and then restarted as well
-            ray.kill(self._actors[name], no_restart=False)
-        place = self.places.get(name)
+    def _lost(self, name: str, phase: str, failed: RankError, seconds: float) -> Loss:
+        error = failed.error
+        places = self.rank_places.get(name)
+        place = places[failed.rank or 0] if places else None
         if place is None and (lacking := cluster.shortage(self._recipe, name)):
             return Loss(name, None, phase, f"no place within {seconds:g} s, {lacking}")
         key = "fleet.start_seconds" if phase == "start" else "fleet.seconds"
         alive = place is None or cluster.is_alive(place.node)
-        return Loss(name, place, phase, likely_cause(error, seconds, key, node_alive=alive))
+        cause = likely_cause(error, seconds, key, node_alive=alive)
+        return Loss(name, place, phase, cause, failed.rank)
 
     def _lose(self, losses: Sequence[Loss]) -> None:
         if not losses:
@@ -232,19 +262,21 @@ class RayFleet:
     def _present(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name not in self._absences]
 
-    def _start(self, name: str, checkpoint: Path | None) -> Any:
+    def _start(self, name: str, checkpoint: Path | None) -> Asked:
         """Begin to bring an agent to where it was saved, or to the recipe's model."""
         own = checkpoint.resolve() / name if checkpoint else None
         if own is not None and not own.is_dir():  # it was missing when the others were saved
             own = None
-        # Ray repeats the call in a new process if this one ends meanwhile.
-        start = self._actors[name].start.options(max_task_retries=-1)
-        return start.remote(own, self._probe, anew=own is None)
+        return self._actors[name].start(own, self._probe, anew=own is None)
+
+    def _note_places(self, found: Mapping[str, list[Place]]) -> None:
+        self.rank_places |= found
+        self.places |= {name: places[0] for name, places in found.items()}
 
     def _take_back(self, seconds: float = 0.0) -> None:
         def restore(name: str) -> None:
-            call = self._start(name, self._newest())
-            self.places[name] = ray.get(call, timeout=self._recipe.fleet.start_seconds)
+            asked = self._start(name, self._newest())
+            self._note_places({name: asked.wait(self._recipe.fleet.start_seconds)})
 
         self._absences.take_back(restore, seconds)
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import ray
 import torch
+from torch import distributed
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # documented there
 
 from hacrl.agents.agent import Agent
+from hacrl.agents.loading import find_device
 from hacrl.agents.reporting import LearnReport, LessonRecord
+from hacrl.agents.sharding import Share
 from hacrl.config import Recipe
+from hacrl.errors import first_line
 from hacrl.records import Decoding, Prompt
 from hacrl.records_arrow import (
     LESSONS,
@@ -27,11 +34,15 @@ from hacrl.records_arrow import (
 )
 from hacrl.terminal import quieten_libraries
 
-__all__ = ["NotLoaded", "Place", "ReportColumns", "Worker"]
+__all__ = ["NotLoaded", "Place", "RankSilent", "ReportColumns", "Worker"]
 
 
 class NotLoaded(Exception):  # noqa: N818 - says what this process does not know
     """The process is a new one in place of another, of which it knows nothing."""
+
+
+class RankSilent(Exception):  # noqa: N818 - says what another did
+    """Another rank of the agent is gone, or too late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +84,43 @@ class Worker:
     Args:
         folder: working directory of the controller, to which paths in the recipe are relative.
         threads: CPU threads.
+        rank: of the agent's ranks, which this process is.
     """
 
-    def __init__(self, name: str, recipe: Recipe, folder: str, threads: int) -> None:
+    def __init__(self, name: str, recipe: Recipe, folder: str, threads: int, rank: int = 0) -> None:
         self._name = name
         self._recipe = recipe
+        self._share = Share(rank, recipe.agents[name].ranks)
+        self._store: TCPStore | None = None
         self._loaded: Agent | None = None
         if os.path.isdir(folder):
             os.chdir(folder)
         torch.set_num_threads(threads)
         quieten_libraries()
 
-    def start(self, checkpoint: Path | None, probe: Path, *, anew: bool) -> Place:
+    def meeting_point(self) -> tuple[str, int]:
+        """Where the ranks of the agent find each other: host and port, here."""
+        host = ray.util.get_node_ip_address()
+        self._store = TCPStore(
+            host, 0, self._share.size, is_master=True, wait_for_workers=False, timeout=self._limit
+        )
+        return host, self._store.port
+
+    def start(
+        self,
+        checkpoint: Path | None,
+        probe: Path,
+        *,
+        anew: bool,
+        meeting: tuple[str, int] | None = None,
+    ) -> Place:
         """Bring the agent to where it begins or goes on. Can be repeated.
 
         Args:
             checkpoint: where its own is; None leaves it as it is loaded.
             probe: a file that exists where the controller is.
             anew: load it from the recipe even if it is there.
+            meeting: see `meeting_point`; None for an agent of one rank.
 
         Raises:
             UserError: the model cannot be loaded, or the checkpoint cannot be read.
@@ -105,11 +135,14 @@ class Worker:
         )
         if not place.sees:
             return place
-        if anew or self._loaded is None:
-            self._loaded = None  # before the next one takes memory
-            self._loaded = Agent.from_recipe(self._name, self._recipe)
-        if checkpoint is not None:
-            self._loaded.restore(checkpoint)
+        with self._with_others():
+            if meeting is not None and not distributed.is_initialized():
+                self._meet(*meeting)
+            if anew or self._loaded is None:
+                self._loaded = None  # before the next one takes memory
+                self._loaded = Agent.from_recipe(self._name, self._recipe, share=self._share)
+            if checkpoint is not None:
+                self._loaded.restore(checkpoint)
         return place
 
     def positions(self) -> int | None:
@@ -122,19 +155,55 @@ class Worker:
         self, prompts: Any, group_size: int, occasion: str, decoding: Decoding | None
     ) -> Any:
         """The responses as a table, as in `ROLLOUTS`."""
-        rollouts = self._agent.sample(
-            from_table(prompts, Prompt), group_size, occasion=occasion, decoding=decoding
-        )
+        with self._with_others():
+            rollouts = self._agent.sample(
+                from_table(prompts, Prompt), group_size, occasion=occasion, decoding=decoding
+            )
         return to_table(rollouts, ROLLOUTS)
 
     def learn(self, pool: PoolColumns, omega: Sequence[Sequence[float]]) -> ReportColumns:
-        return ReportColumns.of(self._agent.learn(from_columns(pool), omega))
+        with self._with_others():
+            return ReportColumns.of(self._agent.learn(from_columns(pool), omega))
 
     def save(self, folder: Path) -> None:
-        self._agent.save(folder)
+        with self._with_others():
+            self._agent.save(folder)
 
     def checkpoint(self, folder: Path) -> None:
-        self._agent.checkpoint(folder)
+        with self._with_others():
+            self._agent.checkpoint(folder)
+
+    @contextmanager
+    def _with_others(self) -> Iterator[None]:
+        """Tell the silence of another rank from errors of this one."""
+        try:
+            yield
+        except RuntimeError as error:  # gloo has no class of its own
+            if isinstance(error, distributed.DistError) or "gloo" in str(error).lower():
+                raise RankSilent(first_line(error)) from error
+            raise
+
+    def _meet(self, host: str, port: int) -> None:
+        share = self._share
+        device = find_device(self._name, self._recipe.agents[self._name].device)
+        if device.type != "cpu":
+            torch.accelerator.set_device_index(0)  # a rank sees its own device alone
+        store = self._store or TCPStore(
+            host, port, share.size, is_master=False, timeout=self._limit
+        )
+        distributed.init_process_group(
+            backend="gloo" if device.type == "cpu" else f"cpu:gloo,{device.type}:nccl",
+            store=store,
+            rank=share.rank,
+            world_size=share.size,
+            timeout=self._limit,
+        )
+
+    @property
+    def _limit(self) -> timedelta:
+        """Of one wait for others. The fleet's own limits of each phase come first."""
+        fleet = self._recipe.fleet
+        return timedelta(seconds=max(fleet.seconds, fleet.start_seconds))
 
     @property
     def _agent(self) -> Agent:

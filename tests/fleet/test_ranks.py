@@ -1,0 +1,147 @@
+"""An agent of several ranks learns what it would learn on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hacrl.config import recipe_from_dict
+from hacrl.errors import UserError
+from hacrl.fleet.ray import RayFleet
+from hacrl.fleet.worker import Place
+from hacrl.training import Silent, train
+
+MakeRecipe = Callable[..., dict[str, Any]]
+WIDE = {"clip": {"delta": 0.9, "own_low": 0.3, "own_high": 0.3}}
+
+
+def several(raw: dict[str, Any], ranks: int = 2) -> dict[str, Any]:
+    agents = {name: {**spec, "ranks": ranks} for name, spec in raw["agents"].items()}
+    agents["lee"]["sampler"] = {"type": "hf", "gather": True}
+    return raw | {"agents": agents, "fleet": {"type": "ray", "seconds": 60}}
+
+
+def assert_close(one: Path, other: Path, *, steps: int) -> None:
+    """The same rollouts, and metrics and weights up to rounding."""
+    for step in range(steps):
+        name = f"rollouts/step-{step:06d}.parquet"
+        tables = [pq.read_table(run / name).to_pydict() for run in (one, other)]
+        assert tables[0]["token_ids"] == tables[1]["token_ids"]
+    texts = [(run / "metrics.jsonl").read_text() for run in (one, other)]
+    rows = [[json.loads(line) for line in text.splitlines()] for text in texts]
+    for left, right in zip(*rows, strict=True):
+        for key in ("loss", "gradient_norm", "reward", "updates"):
+            assert left[key] == pytest.approx(right[key], abs=1e-5)
+        for key in ("computed", "ratio_mean", "inside", "teaching"):
+            assert left["own"][key] == pytest.approx(right["own"][key], abs=1e-5)
+    for agent in ("kim", "lee"):
+        for name in ("model", "optimizer"):
+            path = f"checkpoints/step-{steps:06d}/agents/{agent}/{name}.safetensors"
+            left_tensors, right_tensors = load_file(one / path), load_file(other / path)
+            assert left_tensors.keys() == right_tensors.keys()
+            for key, value in left_tensors.items():
+                torch.testing.assert_close(value, right_tensors[key], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("started_ray")
+def test_two_ranks_learn_as_one_and_go_on_as_one_and_back(
+    tiny_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    plain = tiny_recipe(**WIDE, steps=2, checkpoints={"every": 1}, update={"kl": 0.01})
+    alone = train(recipe_from_dict(plain), tmp_path / "alone").path
+    spread = train(recipe_from_dict(several(plain)), tmp_path / "spread").path
+    assert_close(spread, alone, steps=2)
+    plain["steps"] = 3
+    first, second = tmp_path / "spread", tmp_path / "alone"
+    onwards = train(recipe_from_dict(plain), first, resume=True)
+    back = train(recipe_from_dict(several(plain)), second, resume=True)
+    assert_close(onwards.path, back.path, steps=3)
+
+
+class Striker(Silent):
+    """Sends a signal to rank 1 of kim as the second step begins to learn, once."""
+
+    def __init__(self, places: dict[str, list[Place]], strike: signal.Signals) -> None:
+        self.notes: list[str] = []
+        self._places = places
+        self._strike = strike
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def phase(self, name: str, step: int) -> None:
+        if (name, step) == ("learn", 1) and self._places:
+            os.kill(self._places["kim"][1].process, self._strike)
+            self._places.clear()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("started_ray")
+@pytest.mark.parametrize(
+    ("strike", "who", "why"),
+    [
+        (signal.SIGKILL, "agent kim, rank 1 (process ", "its process ended at once"),
+        # The other waits for it in a collective, and nobody can tell which of them hangs.
+        (signal.SIGSTOP, "agent kim (process ", "no answer within 60 s, and it was ended"),
+    ],
+)
+def test_an_agent_that_lost_a_rank_is_restarted(
+    tiny_recipe: MakeRecipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    strike: signal.Signals,
+    who: str,
+    why: str,
+) -> None:
+    raw = tiny_recipe(**WIDE, steps=2, checkpoints={"every": 1})
+    alone = train(recipe_from_dict(raw), tmp_path / "alone").path
+    places: dict[str, list[Place]] = {}
+    starts: list[dict[str, list[int]]] = []
+    start = RayFleet.start
+
+    def started(self: RayFleet, checkpoint: Path | None) -> RayFleet:
+        fleet = start(self, checkpoint)
+        if not starts:
+            places.update(fleet.rank_places)
+        found = fleet.rank_places.items()
+        starts.append({name: [rank.process for rank in ranks] for name, ranks in found})
+        return fleet
+
+    monkeypatch.setattr(RayFleet, "start", started)
+    striker = Striker(places, strike)
+    run = train(recipe_from_dict(several(raw)), tmp_path / "ray", striker).path
+    (lost,) = [text for text in striker.notes if "was lost in" in text]
+    assert lost.startswith(who)
+    assert f"was lost in learn: {why}" in lost
+    before, after = starts
+    assert set(before["kim"]).isdisjoint(after["kim"]), "both ranks are new"
+    assert before["lee"] == after["lee"], "nothing was wrong with these"
+    assert_close(run, alone, steps=2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "spec", "words"),
+    [
+        ({"fleet": "local"}, {}, "needs fleet: ray"),
+        ({"fleet": {"type": "ray", "in_turns": True}}, {}, "drop fleet.in_turns"),
+        ({}, {"lora": {"rank": 4}}, r"drop agents\.kim\.lora"),
+        ({}, {"sampler": "vllm"}, r"set agents\.kim\.sampler: hf"),
+        ({"update": {"alignment_every": 1}}, {}, "drop update.alignment_every"),
+    ],
+)
+def test_what_does_not_go_with_several_ranks_is_refused(
+    tiny_recipe: MakeRecipe, changes: dict[str, Any], spec: dict[str, Any], words: str
+) -> None:
+    raw = several(tiny_recipe()) | changes
+    raw["agents"]["kim"] |= spec
+    with pytest.raises(UserError, match=f"agents.kim.ranks: .*{words}"):
+        recipe_from_dict(raw)
