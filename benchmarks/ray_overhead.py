@@ -117,12 +117,12 @@ def _travel(
 class Idle:
     """In place of a worker: answers at once what an agent would after its work."""
 
-    def __init__(self, name: str, recipe: Recipe, folder: str, threads: int) -> None:
+    def __init__(self, name: str, recipe: Recipe, folder: str, threads: int, rank: int) -> None:
         self._name = name
         rows = make_pool((name,), recipe.prompts_per_step * recipe.group_size).rows
         self._rollouts = to_table([row.rollout for row in rows], ROLLOUTS)
 
-    def start(self, checkpoint: Path | None, probe: Path, *, anew: bool) -> Place:
+    def start(self, checkpoint: Path | None, probe: Path, *, anew: bool, meeting: None) -> Place:
         node = ray.get_runtime_context().get_node_id()
         return Place(platform.node(), node, os.getpid(), True)
 
