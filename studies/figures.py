@@ -110,30 +110,37 @@ def _gains(last: pd.DataFrame, grid: Grid) -> Chart:
         axis.invert_yaxis()
         axis.set_xlabel("percentage points, 95% interval over seeds")
         axis.grid(axis="x", alpha=0.3)
-        axis.legend(loc="best")
+        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
     return Chart("gains", "gains", "", [Panel("accuracy on all held-out sets", draw, 1.4)])
 
 
 def _curves(evaluations: pd.DataFrame, grid: Grid, x: str, label: str, name: str) -> Chart:
-    """Held-out accuracy against what was spent on an agent's own rollouts."""
+    """Held-out accuracy against what was spent on an agent's own rollouts.
+
+    Every method begins where the one begins that was evaluated at the start.
+    """
     means = evaluations.groupby(["setting", "agent", "method", "step", "seed"])[
         ["accuracy", x]
     ].mean()
 
     def draw(setting: str, agent: str, figure: FigureBase) -> None:
         axis = figure.subplots()
+        start = means.loc[setting, agent].xs(0, level="step")["accuracy"].mean()
         for i, method in enumerate(grid.main.methods):
-            rows = means.loc[setting, agent, method]
+            rows = means.loc[setting, agent, method].groupby("step").mean()
+            rows.loc[0] = {x: 0, "accuracy": start}
+            rows = rows.sort_index()
             axis.plot(
-                rows[x].groupby("step").mean(),
-                rows["accuracy"].groupby("step").mean(),
+                rows[x],
+                rows["accuracy"],
                 label=NAMES[method],
                 **line_style(i),
             )
         axis.set_xlabel(label)
         axis.set_ylabel("held-out accuracy")
         tidy(axis, legend=agent == grid.main_settings[setting][0])
+        axis.locator_params(axis="x", nbins=5)
 
     return _chart(name, [(f"{s}: {a}", functools.partial(draw, s, a)) for s, a in _pairs(grid)])
 
