@@ -13,6 +13,7 @@ from rich.console import Console
 from hacrl.paths import resolve
 from studies.__main__ import SMOKE
 from studies.comparing import by_setting, difference, final, overall, scores
+from studies.figures import draw_rates
 from studies.grid import Cell, Grid
 from studies.problems import HELD_OUT, study_problems, write_sets
 from studies.report import write_report
@@ -72,7 +73,7 @@ def test_from_the_grid_to_the_tables(models: Path, tmp_path: Path) -> None:
     tables = (tmp_path / "pages" / "tables.md").read_text(encoding="utf-8")
     assert "HACPO − GSPO" in tables
     assert all(question.title in tables for question in grid.questions.values())
-    assert len(list((tmp_path / "pages").glob("*.svg"))) == 9
+    assert len(list((tmp_path / "pages").glob("*.svg"))) == 8
 
     # Once more: nothing is missing, until a run is found unfinished or to be of another recipe.
     before = (runs / "hacpo.model.0" / "metrics.jsonl").stat().st_mtime_ns
@@ -106,6 +107,20 @@ def test_differences_are_paired_by_seed_and_agent() -> None:
     assert gap.mean == pytest.approx(0.1)
     assert gap.half_width == pytest.approx(0.0, abs=1e-12)  # although the seeds differ by 0.4
     assert overall(found, "hacpo", "gspo").mean == pytest.approx((0.1 + 0.3) / 2)
+
+
+def test_the_figure_of_rates_shows_every_rate_and_method(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        [
+            row | {"learning_rate": rate}
+            for rate in (5e-5, 1e-4)
+            for method in ("gspo", "hacpo")
+            for row in _rows(method, "model", "qwen", 0.2, 0.6)
+        ]
+    )
+    draw_rates(table, ["gspo", "hacpo"], "rate", tmp_path)
+    drawn = (tmp_path / "rate.svg").read_text(encoding="utf-8")
+    assert all(text in drawn for text in ("GSPO", "HACPO", "5e-05", "0.0001"))
 
 
 def test_a_cell_by_itself_is_named_after_its_agent() -> None:
