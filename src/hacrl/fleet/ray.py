@@ -156,17 +156,11 @@ class RayFleet:
 
     def checkpoint(self, folder: Path) -> None:
         def begin(own: Path, actor: Any) -> Any:
+            if self._actors[own.name].size > 1:  # all ranks write, between two works of all ranks
+                return actor.checkpoint.remote(own)
             return actor.checkpoint.options(concurrency_group=_SAVING).remote(own)
 
-        def begin_in_order(own: Path, actor: Any) -> Any:  # between two works of all ranks
-            return actor.checkpoint.remote(own)
-
-        several = {name for name, ranks in self._actors.items() if ranks.size > 1}
-        self._write(
-            "checkpoint",
-            folder,
-            lambda own, actor: (begin_in_order if own.name in several else begin)(own, actor),
-        )
+        self._write("checkpoint", folder, begin)
 
     def restore(self, folder: Path) -> None:
         self.start(folder)
