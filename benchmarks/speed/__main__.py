@@ -1,7 +1,7 @@
 """`python -m benchmarks.speed [parts]`: measure, keep each part's results, write `docs/speed.md`.
 
-Parts are `a` to `e`, `g` and `bounds`; (f), peak memory, is read off (a) and (d). Each part is a
-file of its own below `benchmarks/results/`, so that any can be measured again alone.
+Parts are `a` to `e`, `d2`, `g` and `bounds`; (f), peak memory, is read off (a) and (d). Each part
+is a file of its own below `benchmarks/results/`, so that any can be measured again alone.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from hacrl.agents.encoding import decode_response
 from hacrl.agents.learner import UpdateOutcome
 from hacrl.agents.lessons import make_lessons
 from hacrl.agents.loading import load_policy
-from hacrl.agents.loss import RowOutcome
+from hacrl.agents.outcomes import RowOutcome
 from hacrl.agents.policy import Policy
 from hacrl.agents.reporting import LearnReport, make_report
 from hacrl.capability import CapabilityTracker
@@ -183,8 +183,8 @@ def _recipe(names: list[str]) -> Recipe:
 
 
 def shares(scratch: Path) -> dict[str, Any]:
-    """Overheads from 128 to 8,192 responses of two agents and from 2 to 8 agents; and, for 1,024
-    responses of two agents, their share of a step of two tiny models (see `Work`)."""
+    """Overheads from 128 to 8,192 responses of two agents and from 2 to 8 agents; and their share
+    of a step of 2, 4 and 8 tiny models (see `Work`)."""
     sizes = [(2, count) for count in (128, 512, 1024, 2048, 4096, 8192)] + [(4, 1024), (8, 1024)]
     rows = []
     for agents, count in sizes:
@@ -199,23 +199,27 @@ def shares(scratch: Path) -> dict[str, Any]:
                 "parts": parts,
             }
         )
-    work = Work("tiny", "mixed", False, 128, GROUP, 64)
-    steps = Steps(HacrlWork(work, {"a": folder(work, scratch, 1), "b": folder(work, scratch, 2)}))
+    steps = [_share(agents, count, scratch) for agents, count in ((2, 1024), (4, 256), (8, 128))]
+    return {"overheads": rows, "steps": steps}
+
+
+def _share(agents: int, responses: int, scratch: Path) -> dict[str, Any]:
+    """Processor seconds of a step and of the controller's work in it."""
+    work = Work("tiny", "mixed", False, responses // GROUP, GROUP, 64)
+    folders = {f"agent{i}": folder(work, scratch, 1 + i) for i in range(agents)}
+    steps = Steps(HacrlWork(work, folders))
     taken = []
     for _ in range(4):
         begun = time.process_time()
         steps.learn(steps.sample())
         taken.append(time.process_time() - begun)
     step = statistics.median(taken[1:])
-    overhead = sum(overheads(2, 1024, 3).values())
+    overhead = sum(overheads(agents, responses, 3).values())
     return {
-        "overheads": rows,
-        "step": {
-            "case": work.name,
-            "agents": 2,
-            "responses_per_agent": 1024,
-            "seconds": round(step, 3),
-            "overhead_seconds": round(overhead, 4),
-            "share": round(overhead / step, 4),
-        },
+        "case": work.name,
+        "agents": agents,
+        "responses_per_agent": responses,
+        "seconds": round(step, 3),
+        "overhead_seconds": round(overhead, 4),
+        "share": round(overhead / step, 4),
     }

@@ -9,11 +9,17 @@ from typing import Any
 
 from benchmarks.speed.turns import Server, Turn, alternate, running, seconds
 from benchmarks.speed.with_generate import serve_generate
-from benchmarks.speed.with_hacrl import HacrlWork, serve_sampling, serve_steps, serve_updates
+from benchmarks.speed.with_hacrl import (
+    HacrlWork,
+    serve_on_ray,
+    serve_sampling,
+    serve_steps,
+    serve_updates,
+)
 from benchmarks.speed.with_trl import TrlWork, serve_trl
 from benchmarks.speed.work import Lengths, ModelName, Work, folder
 
-__all__ = ["cases", "sampling", "steps", "two_agents", "updates"]
+__all__ = ["cases", "ends", "sampling", "steps", "two_agents", "two_cores", "updates"]
 
 ROUNDS: Mapping[ModelName, int] = {"tiny": 11, "smollm": 3}
 SIZES: Mapping[ModelName, tuple[int, int]] = {"tiny": (16, 8), "smollm": (4, 8)}
@@ -37,6 +43,11 @@ def cases(models: Sequence[ModelName], silent: Sequence[bool] = (False, True)) -
         for lengths in kinds
         for quiet in silent
     ]
+
+
+def ends(models: Sequence[ModelName]) -> list[Work]:
+    """The kind of step that leaves least to gain, and the kind that leaves most."""
+    return [work for work in cases(models) if (work.lengths == "mixed") == work.silent]
 
 
 def steps(work: Work, scratch: Path) -> dict[str, Any]:
@@ -96,13 +107,45 @@ def two_agents(work: Work, scratch: Path) -> dict[str, Any]:
             job = TrlWork(work, model, scratch / f"trl-{name}", TRL_ROWS[work.model], updates_)
             sides[f"trl {updates_} {name}"] = (serve_trl, job)
     with running(sides) as wires:
-        turns = alternate(wires, ROUNDS[work.model])
+        turns = alternate({name: [wire] for name, wire in wires.items()}, ROUNDS[work.model])
     both = {
         "hacrl": turns["hacrl"],
         "trl": _together(turns["trl 1 a"], turns["trl 1 b"]),
         "trl_two_passes": _together(turns["trl 2 a"], turns["trl 2 b"]),
     }
     return _result(work, both)
+
+
+def two_cores(work: Work, scratch: Path) -> dict[str, Any]:
+    """(d) The same with two cores: HACPO on Ray, both agents at once with a core each, against two
+    trainers with one pass over their own; at once with a core each, or in turn with both cores.
+
+    Only wall times: Ray's workers are processes of their own.
+    """
+    models = {"a": folder(work, scratch, 1), "b": folder(work, scratch, 2)}
+    sides: dict[str, tuple[Server, Any]] = {
+        "hacrl": (serve_on_ray, HacrlWork(work, models, {"fleet": "ray", "threads": 1}))
+    }
+    for threads in (1, 2):
+        for name, model in models.items():
+            path, rows = scratch / f"trl-{threads}-{name}", TRL_ROWS[work.model]
+            sides[f"{threads} {name}"] = (serve_trl, TrlWork(work, model, path, rows, 1, threads))
+    with running(sides) as wires:
+        turns = alternate(
+            {
+                "hacrl": [wires["hacrl"]],
+                "trl_at_once": [wires["1 a"], wires["1 b"]],
+                "a": [wires["2 a"]],
+                "b": [wires["2 b"]],
+            },
+            ROUNDS[work.model],
+        )
+    in_turn = _together(turns.pop("a"), turns.pop("b"))
+    found = _result(work, {**turns, "trl_in_turn": in_turn})
+    for measured in (*found["seconds"].values(), *found["times_faster_than"].values()):
+        for key in ("cpu_median", "peak_mib", "memory"):
+            measured.pop(key, None)
+    return found
 
 
 def _together(left: Sequence[Turn], right: Sequence[Turn]) -> list[Turn]:
@@ -114,7 +157,8 @@ def _together(left: Sequence[Turn], right: Sequence[Turn]) -> list[Turn]:
 
 def _compared(work: Work, sides: Mapping[str, tuple[Server, Any]]) -> dict[str, Any]:
     with running(sides) as wires:
-        return _result(work, alternate(wires, ROUNDS[work.model]))
+        one_each = {name: [wire] for name, wire in wires.items()}
+        return _result(work, alternate(one_each, ROUNDS[work.model]))
 
 
 def _result(work: Work, turns: Mapping[str, Sequence[Turn]]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ __all__ = ["PARTS"]
 
 
 def _each(
-    measure: Callable[[Work, Path], dict[str, Any]], silent: tuple[bool, ...] = (False, True)
+    measure: Callable[[Work, Path], dict[str, Any]],
+    cases: Callable[[Sequence[ModelName]], list[Work]] = pairs.cases,
 ) -> Callable[[list[ModelName], Path], list[dict[str, Any]]]:
     def run(models: list[ModelName], scratch: Path) -> list[dict[str, Any]]:
         found = []
-        for work in pairs.cases(models, silent):
+        for work in cases(models):
             found.append(measure(work, scratch))
             sys.stderr.write(json.dumps(found[-1], ensure_ascii=False) + "\n")
         return found
@@ -29,12 +30,18 @@ def _each(
     return run
 
 
+def _loud(models: Sequence[ModelName]) -> list[Work]:
+    """Both kinds of lengths; what has no signal makes no difference here."""
+    return pairs.cases(models, (False,))
+
+
 PARTS: dict[str, Callable[[list[ModelName], Path], Any]] = {
     "a": _each(pairs.steps),
-    "b": _each(pairs.sampling, (False,)),
+    "b": _each(pairs.sampling, _loud),
     "c": _each(pairs.updates),
-    "d": _each(pairs.two_agents, (False, True)),
+    "d": _each(pairs.two_agents, pairs.ends),
+    "d2": _each(pairs.two_cores, pairs.ends),
     "e": lambda models, scratch: shares(scratch),
     "g": lambda models, scratch: accuracy.race(scratch),
-    "bounds": _each(bounds, (False,)),
+    "bounds": _each(bounds, _loud),
 }

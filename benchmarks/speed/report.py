@@ -15,7 +15,8 @@ TITLES = {
     "a": "(a), (f) One GSPO step of one agent, and peak memory",
     "b": "(b) Sampling alone",
     "c": "(c) The update alone",
-    "d": "(d) A HACPO step of two agents",
+    "d": "(d) A HACPO step of two agents, one core",
+    "d2": "(d) The same with two cores",
     "e": "(e) The controller's own work",
     "g": "(g) Until both agents of the demo reach a given accuracy",
     "bounds": "What bounds the rest",
@@ -51,35 +52,28 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _pairs(results: list[dict[str, Any]]) -> str:
+    """One line a comparison; without processor time and memory where they were not measured."""
+    head = ["case, P×G×limit", "against", "hacrl, s", "other, s", "times faster (range)"]
+    whole = "cpu_median" in results[0]["seconds"]["hacrl"]
+    if whole:
+        head += ["by processor time", "peak MiB, hacrl / other"]
     rows = []
     for found in results:
         ours = found["seconds"]["hacrl"]
+        shape = f"{found['prompts']}×{found['group_size']}×{found['max_new_tokens']}"
         for other, ratio in found["times_faster_than"].items():
             theirs = found["seconds"][other]
-            rows.append(
-                (
-                    f"{found['case']}, {found['prompts']}×{found['group_size']}×"
-                    f"{found['max_new_tokens']}",
-                    other,
-                    f"{ours['median']:.3f}",
-                    f"{theirs['median']:.3f}",
-                    f"**{ratio['median']:.2f}** ({ratio['min']:.2f}-{ratio['max']:.2f})",
-                    f"{ratio['cpu_median']:.2f}",
-                    f"{ours['peak_mib']} / {theirs['peak_mib']}",
-                )
-            )
-    return _table(
-        (
-            "case, P×G×limit",
-            "against",
-            "hacrl, s",
-            "other, s",
-            "times faster (range)",
-            "by processor time",
-            "peak MiB, hacrl / other",
-        ),
-        rows,
-    )
+            row = [
+                f"{found['case']}, {shape}",
+                other,
+                f"{ours['median']:.3f}",
+                f"{theirs['median']:.3f}",
+                f"**{ratio['median']:.2f}** ({ratio['min']:.2f}-{ratio['max']:.2f})",
+            ]
+            if whole:
+                row += [f"{ratio['cpu_median']:.2f}", f"{ours['peak_mib']} / {theirs['peak_mib']}"]
+            rows.append(row)
+    return _table(head, rows)
 
 
 def _controller(results: dict[str, Any]) -> str:
@@ -93,21 +87,16 @@ def _controller(results: dict[str, Any]) -> str:
         )
         for row in results["overheads"]
     ]
-    step = results["step"]
+    shares = [
+        (step["agents"], step["responses_per_agent"], step["seconds"], f"{step['share']:.1%}")
+        for step in results["steps"]
+    ]
+    lesson = "µs a lesson (response × learner)"
     return "\n\n".join(
         [
-            _table(
-                (
-                    "agents",
-                    "responses of each",
-                    "seconds",
-                    "µs a lesson (response × learner)",
-                    "most of it",
-                ),
-                rows,
-            ),
-            f"Of a step of {step['agents']} agents with {step['responses_per_agent']} responses "
-            f"each ({step['case']}, {step['seconds']} s): {100 * step['share']:.1f} %.",
+            _table(("agents", "responses of each", "seconds", lesson, "most of it"), rows),
+            f"Of a whole step ({results['steps'][0]['case']}):",
+            _table(("agents", "responses of each", "step, s", "the controller's share"), shares),
         ]
     )
 
@@ -171,7 +160,7 @@ def _bounds(results: list[dict[str, Any]]) -> str:
 
 
 _TABLES: dict[str, Any] = {
-    **dict.fromkeys("abcd", _pairs),
+    **dict.fromkeys(("a", "b", "c", "d", "d2"), _pairs),
     "e": _controller,
     "g": _race,
     "bounds": _bounds,

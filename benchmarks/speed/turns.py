@@ -90,16 +90,27 @@ def _work(wire: Connection, server: Server, work: Any) -> None:
 
 
 def alternate(
-    wires: Mapping[str, Connection], rounds: int, warmup: int = 1
+    wires: Mapping[str, Sequence[Connection]], rounds: int, warmup: int = 1
 ) -> dict[str, list[Turn]]:
-    """Turns of each side, `rounds` each after `warmup`; the order changes from round to round."""
+    """Turns of each side, `rounds` each after `warmup`; the order changes from round to round.
+
+    Args:
+        wires: of each side; of several processes that do their step at once, all of them.
+    """
     turns: dict[str, list[Turn]] = {name: [] for name in wires}
     for number in range(-warmup, rounds):
         for name in list(wires) if number % 2 else list(wires)[::-1]:
-            wires[name].send(True)
-            turn = wires[name].recv()
+            for wire in wires[name]:
+                wire.send(True)
+            taken: list[Turn] = [wire.recv() for wire in wires[name]]
             if number >= 0:
-                turns[name].append(turn)
+                turns[name].append(
+                    Turn(
+                        wall=max(turn.wall for turn in taken),
+                        cpu=sum(turn.cpu for turn in taken),
+                        peak=sum(turn.peak for turn in taken),
+                    )
+                )
     return turns
 
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import ray
 
 from benchmarks.speed.turns import Side, serve
 from benchmarks.speed.work import Work, prompts, rewards
 from hacrl.capability import CapabilityTracker
 from hacrl.config import Recipe
-from hacrl.fleet import LocalFleet
+from hacrl.fleet import Fleet, LocalFleet, open_fleet
 from hacrl.records import Outcome, Pool, Rollout, Verdict, Verified
 
-__all__ = ["HacrlWork", "Steps", "recipe_of", "serve_sampling", "serve_steps", "serve_updates"]
+__all__ = [
+    "HacrlWork",
+    "Steps",
+    "recipe_of",
+    "serve_on_ray",
+    "serve_sampling",
+    "serve_steps",
+    "serve_updates",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,7 @@ def recipe_of(job: HacrlWork) -> Recipe:
     )
 
 
-def _pool_of(step: int, work: Work, rollouts: Mapping[str, list[Rollout]]) -> Pool:
+def _pool_of(step: int, work: Work, rollouts: Mapping[str, Sequence[Rollout]]) -> Pool:
     """Rollouts with the rewards that the work gives them."""
     values = rewards(work)
     return Pool(
@@ -72,19 +84,19 @@ def _pool_of(step: int, work: Work, rollouts: Mapping[str, list[Rollout]]) -> Po
 class Steps:
     """The phases of a step, without a run folder."""
 
-    def __init__(self, job: HacrlWork) -> None:
+    def __init__(self, job: HacrlWork, fleet: Fleet | None = None) -> None:
         self._work = job.work
-        self._fleet = LocalFleet.from_recipe(recipe_of(job))
+        self._fleet = fleet or LocalFleet.from_recipe(recipe_of(job))
         self._capability = CapabilityTracker(self._fleet.agents, 5, "mean_reward", 10.0)
         self._asked = prompts(job.work)
         self._step = 0
 
-    def sample(self) -> Mapping[str, list[Rollout]]:
+    def sample(self) -> Mapping[str, Sequence[Rollout]]:
         """Every agent's responses."""
         self._step += 1
         return self._fleet.sample(self._asked, self._work.group_size, occasion=f"step {self._step}")
 
-    def learn(self, rollouts: Mapping[str, list[Rollout]]) -> None:
+    def learn(self, rollouts: Mapping[str, Sequence[Rollout]]) -> None:
         """Every agent's updates."""
         pool = _pool_of(self._step, self._work, rollouts)
         self._capability.observe(pool.rewards())
@@ -95,6 +107,19 @@ def serve_steps(side: Side, job: HacrlWork) -> None:
     """One step a turn, from sampling to the updates of all agents."""
     steps = Steps(job)
     serve(side, lambda: steps.learn(steps.sample()))
+
+
+def serve_on_ray(side: Side, job: HacrlWork) -> None:
+    """The same on Ray, where every agent has a process of its own."""
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"
+    # Cores are given by threads; Ray shall not wait for one that others are measured on.
+    ray.init(address="local", num_cpus=len(job.folders), include_dashboard=False)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        open_fleet(recipe_of(job), Path(scratch) / "run", lambda _: None) as load,
+    ):
+        steps = Steps(job, load(None))
+        serve(side, lambda: steps.learn(steps.sample()))
 
 
 def serve_updates(side: Side, job: HacrlWork) -> None:

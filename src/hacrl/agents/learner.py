@@ -16,8 +16,9 @@ from transformers import PreTrainedModel, get_scheduler
 
 from hacrl.agents.batching import mini_batches
 from hacrl.agents.lessons import Lesson
-from hacrl.agents.loss import Loss, RowOutcome
+from hacrl.agents.loss import Loss
 from hacrl.agents.optimizer_state import load_optimizer, save_optimizer
+from hacrl.agents.outcomes import RowOutcome
 from hacrl.agents.policy import Policy
 from hacrl.agents.sharding import whole
 from hacrl.config.schema import Clip, Optimizer, Ratio, Update
@@ -159,6 +160,7 @@ class Learner:
             "updates": self._scheduler.last_epoch,
             "micro_batch_tokens": self._loss.micro_batch_tokens,
             "skipped_in_a_row": self.skipped_in_a_row,
+            "teaching": self._loss.screening.teaching,
         }
         text = json.dumps(state, indent=2) + "\n"
         share.write(lambda: (folder / _STATE).write_text(text, "utf-8"))
@@ -173,6 +175,7 @@ class Learner:
         state = json.loads((folder / _STATE).read_text("utf-8"))
         self._loss.reduce(state["micro_batch_tokens"])
         self.skipped_in_a_row = state["skipped_in_a_row"]
+        self._loss.screening.teaching = tuple(state["teaching"])
         done, scheduler = state["updates"], self._scheduler
         rates = [
             base * share(done)

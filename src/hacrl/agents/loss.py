@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -15,39 +14,18 @@ from transformers import PreTrainedModel
 
 from hacrl.agents.lessons import Lesson
 from hacrl.agents.memory import within_memory
+from hacrl.agents.outcomes import RowOutcome, row_outcomes
 from hacrl.agents.policy import Policy
 from hacrl.agents.prompt_pass import can_share_prompts
 from hacrl.agents.scoring import Scored, scored, scored_whole
+from hacrl.agents.screening import Screening
 from hacrl.agents.sharding import resharded
 from hacrl.config.schema import Clip, Ratio, Update
 from hacrl.objective import Rows, Terms, kl_term, objective, stepwise_bounds
 
-__all__ = ["Loss", "RowOutcome"]
+__all__ = ["Loss"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RowOutcome:
-    """What one computed row did.
-
-    Args:
-        update: number of the optimizer update within the step.
-        log_ratio: log of the sequence ratio in nats per token, before the limit.
-        below: 1 if the ratio was below the clip interval (at token level: share of tokens).
-        above: likewise above.
-        limited: whether a ratio was beyond the limit before exp.
-        teaches: whether the row had a gradient.
-        finite: whether its ratio and its value are.
-    """
-
-    update: int
-    log_ratio: float
-    below: float
-    above: float
-    limited: bool
-    teaches: bool
-    finite: bool
 
 
 class Loss:
@@ -57,6 +35,10 @@ class Loss:
         policy: whose weights, or adapter, get the gradients.
         reference: frozen, for the KL term. It may be the same model without the adapter.
         temperature: at which the responses were sampled.
+
+    Attributes:
+        micro_batch_tokens: padded tokens that are computed at once.
+        screening: decides which rows are looked at without gradients first.
     """
 
     def __init__(
@@ -81,6 +63,7 @@ class Loss:
         # Ranks must make the same passes, so each response of several ranks has a whole one.
         alone = policy.share.size == 1 and not update.gradient_checkpointing
         self._share_prompts = alone and can_share_prompts(policy)
+        self.screening = Screening(own_always_teach=reference is not None)
 
     @property
     def models(self) -> list[PreTrainedModel]:
@@ -142,7 +125,12 @@ class Loss:
         if self._reference is not None:
             own = [i for i in active if lessons[i].own]
             reference = self.logprobs(self._reference, lessons, own)
-        return self.backward_rows(lessons, active, len(batch), update, reference)
+        clipped, clipped_value = self._clipped(lessons, active, update)
+        rest = [i for i in active if i not in clipped]
+        loss, rows = self.backward_rows(lessons, rest, len(batch), update, reference)
+        rows |= clipped
+        self.screening.observe(((lessons[i].own, row.teaches) for i, row in rows.items()), update)
+        return loss - clipped_value / len(batch), rows
 
     def backward_rows(
         self,
@@ -180,19 +168,41 @@ class Loss:
                 part_loss = -value_R.sum() / count
                 torch.autograd.backward(part_loss)
                 loss += part_loss.item()
-                columns = (
-                    *(terms.log_ratio_R, terms.below_R, terms.above_R),
-                    *(terms.limited_R, terms.teaches_R),
-                    value_R.isfinite() & terms.log_ratio_R.isfinite(),
-                )
-                for i, *row in zip(part, *(column.tolist() for column in columns), strict=True):
-                    outcomes[i] = RowOutcome(update, *row)
+                outcomes |= row_outcomes(part, terms, value_R, update)
             return loss, outcomes
 
         loss, outcomes = self._within_memory(work, lessons, rows)
         parts = self._policy.share.gather((loss, outcomes))
         every = {i: row for _, found in parts for i, row in found.items()}
         return sum(loss for loss, _ in parts), every
+
+    @torch.no_grad()
+    def _clipped(
+        self, lessons: Sequence[Lesson], rows: Sequence[int], update: int
+    ) -> tuple[dict[int, RowOutcome], float]:
+        """What the clipped ones among some rows did, none of which has a gradient, and their sum.
+
+        Only rows that are worth a look are looked at; see `Screening`.
+        """
+        looked_at = self.screening.candidates(lessons, rows, update)
+        if not looked_at or self._policy.share.size > 1:  # ranks would have to agree
+            return {}, 0.0
+
+        def work(token_budget: int) -> tuple[dict[int, RowOutcome], float]:
+            clipped: dict[int, RowOutcome] = {}
+            total = 0.0
+            for part, logprob_RT, mask_RT in self._scored(
+                self._policy, lessons, looked_at, token_budget
+            ):
+                terms = self._objective([lessons[i] for i in part], logprob_RT, mask_RT, update)
+                outcomes = row_outcomes(part, terms, terms.value_R, update)
+                for (i, row), value in zip(outcomes.items(), terms.value_R.tolist(), strict=True):
+                    if row.finite and not row.teaches:
+                        clipped[i] = row
+                        total += value
+            return clipped, total
+
+        return self._within_memory(work, lessons, looked_at)
 
     def active(self, lesson: Lesson) -> bool:
         """Whether a lesson can have a gradient at all."""

@@ -12,7 +12,7 @@ from typing import Any
 from hacrl.advantages import Baselines
 from hacrl.agents.learner import UpdateOutcome
 from hacrl.agents.lessons import Lesson
-from hacrl.agents.loss import RowOutcome
+from hacrl.agents.outcomes import RowOutcome
 from hacrl.objective import LOG_RATIO_LIMIT
 
 __all__ = ["LearnReport", "LessonRecord", "Metrics", "make_report"]
