@@ -38,7 +38,7 @@ def _loud(models: Sequence[ModelName]) -> list[Work]:
 PARTS: dict[str, Callable[[list[ModelName], Path], Any]] = {
     "a": _each(pairs.steps),
     "b": _each(pairs.sampling, _loud),
-    "c": _each(pairs.updates),
+    "c": _each(pairs.updates, pairs.ends),
     "d": _each(pairs.two_agents, pairs.ends),
     "d2": _each(pairs.two_cores, pairs.ends),
     "e": lambda models, scratch: shares(scratch),

@@ -1,4 +1,4 @@
-"""Sides that take turns: each in a process of its own, one thread each, one step at a time."""
+"""Sides that take turns: each in a process of its own, one step at a time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
+
+import torch
 
 __all__ = ["Server", "Side", "Turn", "alternate", "running", "seconds", "serve"]
 
@@ -37,10 +39,12 @@ class Side:
         self._begun = (0.0, 0.0)
 
     def wait(self) -> bool:
-        """Wait for one's turn; false when there are no more."""
-        go = bool(self._wire.recv())
+        """Wait for one's turn, with the threads that it allows; false when there are no more."""
+        threads: int = self._wire.recv()
+        if threads:
+            torch.set_num_threads(threads)
         self._begun = (time.perf_counter(), time.process_time())
-        return go
+        return threads > 0
 
     def done(self) -> None:
         """Report the turn that `wait` began."""
@@ -75,7 +79,7 @@ def running(sides: Mapping[str, tuple[Server, Any]]) -> Iterator[dict[str, Conne
     try:
         yield wires
         for wire in wires.values():
-            wire.send(False)
+            wire.send(0)
     finally:
         for process in processes:
             process.join(10)
@@ -83,25 +87,27 @@ def running(sides: Mapping[str, tuple[Server, Any]]) -> Iterator[dict[str, Conne
 
 
 def _work(wire: Connection, server: Server, work: Any) -> None:
-    import torch
-
-    torch.set_num_threads(1)
     server(Side(wire), work)
 
 
 def alternate(
-    wires: Mapping[str, Sequence[Connection]], rounds: int, warmup: int = 1
+    wires: Mapping[str, Sequence[Connection]],
+    rounds: int,
+    warmup: int = 1,
+    threads: Mapping[str, int] | None = None,
 ) -> dict[str, list[Turn]]:
     """Turns of each side, `rounds` each after `warmup`; the order changes from round to round.
 
     Args:
         wires: of each side; of several processes that do their step at once, all of them.
+        threads: of each process of a side, 1 where it is not named.
     """
+    allowed = threads or {}
     turns: dict[str, list[Turn]] = {name: [] for name in wires}
     for number in range(-warmup, rounds):
         for name in list(wires) if number % 2 else list(wires)[::-1]:
             for wire in wires[name]:
-                wire.send(True)
+                wire.send(allowed.get(name, 1))
             taken: list[Turn] = [wire.recv() for wire in wires[name]]
             if number >= 0:
                 turns[name].append(

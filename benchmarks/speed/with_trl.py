@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset  # type: ignore[import-untyped]
 from transformers import (
     AutoModelForCausalLM,
@@ -35,7 +34,6 @@ class TrlWork:
     scratch: where the trainer may write.
     rows_at_once: `per_device_train_batch_size`.
     updates: optimizer updates from each step's responses, one after another over all of them.
-    threads: of the process.
     sample_once: learn from the first step's responses in every step.
     changes: other arguments of `GRPOConfig`.
     """
@@ -45,7 +43,6 @@ class TrlWork:
     scratch: Path
     rows_at_once: int
     updates: int = 1
-    threads: int = 1
     sample_once: bool = False
     changes: dict[str, Any] = field(default_factory=dict)
 
@@ -131,7 +128,6 @@ class _SamplesOnce(GRPOTrainer):
 def serve_trl(side: Side, job: TrlWork) -> None:
     """One optimizer step a turn, from sampling to the update."""
     warnings.simplefilter("ignore")
-    torch.set_num_threads(job.threads)
     work = job.work
     tokenizer = AutoTokenizer.from_pretrained(job.folder)
     by_place: list[float | None] = [*rewards(work)]
