@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from transformers import (
@@ -134,6 +137,16 @@ def agree(policy: Policy, prompts: list[list[int]], groups: list[list[Sample]], 
     ours = [value for row in learners(policy, prompts, groups, t) for value in row]
     theirs = [value for one in flat(groups) for value in one.logprobs]
     return ours == pytest.approx(theirs, abs=1e-4)
+
+
+def alive(group: int) -> list[int]:
+    """Processes of a group that have not ended."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
 
 
 @torch.no_grad()
@@ -300,6 +313,28 @@ def test_an_adapter_is_served_merged() -> None:
         assert agree(policy, PROMPTS, sampler.sample(PROMPTS, 4, HOW, seed=1), 1.0)
     finally:
         sampler.close()
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a core for each of two workers")
+def test_an_engine_over_two_devices_gets_every_change_of_the_weights() -> None:
+    """On a CPU a device is a process; both end with the engine."""
+    policy = make_policy("lee", "llama", byte_tokenizer(begin=True, merges=True))
+    sampler = make_sampler(policy, tensor_parallel_size=2)
+    group = sampler._engine.pid  # the engine leads a process group of its own
+    try:
+        before = sampler.sample(PROMPTS, 4, HOW, seed=1)
+        assert agree(policy, PROMPTS, before, 1.0)
+        change(policy)
+        assert not agree(policy, PROMPTS, before, 1.0)
+        sampler.weights_changed()
+        assert agree(policy, PROMPTS, sampler.sample(PROMPTS, 4, HOW, seed=1), 1.0)
+        assert len(alive(group)) > 2
+    finally:
+        sampler.close()
+    deadline = time.monotonic() + 30
+    while alive(group) and time.monotonic() < deadline:  # multiprocessing's own helper is last
+        time.sleep(0.1)
+    assert alive(group) == []
 
 
 def test_half_precision_is_never_called_exact() -> None:
