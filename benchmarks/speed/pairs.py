@@ -105,8 +105,7 @@ def two_agents(work: Work, scratch: Path) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     for name, passes in (("trl", 1), ("trl_two_passes", 2)):  # memory is too small for all at once
         theirs = {agent: _trainer(work, models[agent], scratch, passes) for agent in models}
-        with running({"hacrl": ours, **theirs}) as wires:
-            turns = alternate({side: [wire] for side, wire in wires.items()}, ROUNDS[work.model])
+        turns = _turns(work, {"hacrl": ours, **theirs})
         both = {"hacrl": turns["hacrl"], name: _together(turns["a"], turns["b"])}
         found.append(_result(work, both))
     return _merged(found)
@@ -160,9 +159,13 @@ def _together(left: Sequence[Turn], right: Sequence[Turn]) -> list[Turn]:
 
 
 def _compared(work: Work, sides: Mapping[str, tuple[Server, Any]]) -> dict[str, Any]:
+    return _result(work, _turns(work, sides))
+
+
+def _turns(work: Work, sides: Mapping[str, tuple[Server, Any]]) -> dict[str, list[Turn]]:
+    """Every side does its steps alone."""
     with running(sides) as wires:
-        one_each = {name: [wire] for name, wire in wires.items()}
-        return _result(work, alternate(one_each, ROUNDS[work.model]))
+        return alternate({name: [wire] for name, wire in wires.items()}, ROUNDS[work.model])
 
 
 def _result(work: Work, turns: Mapping[str, Sequence[Turn]]) -> dict[str, Any]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,8 @@ from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.fleet.ray import RayFleet
 from hacrl.fleet.worker import Place
-from hacrl.training import Silent, train
+from hacrl.training import train
+from tests.fleet.test_losses import Attacker, Patient, kill, stop
 
 MakeRecipe = Callable[..., dict[str, Any]]
 WIDE = {"clip": {"delta": 0.9, "own_low": 0.3, "own_high": 0.3}}
@@ -74,21 +72,26 @@ def test_one_rank_goes_on_as_two(tiny_recipe: MakeRecipe, tmp_path: Path) -> Non
     assert_close(onwards, alone, steps=3)
 
 
-class Striker(Silent):
-    """Sends a signal to rank 1 of kim as the second step begins to learn, once."""
+Places = dict[str, Place]
+Starts = list[dict[str, list[int]]]
 
-    def __init__(self, places: dict[str, list[Place]], strike: signal.Signals) -> None:
-        self.notes: list[str] = []
-        self._places = places
-        self._strike = strike
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> tuple[Places, Starts]:
+    """Where rank 1 of each agent is, and the processes of all ranks after each start."""
+    places: Places = {}
+    starts: Starts = []
+    start = RayFleet.start
 
-    def phase(self, name: str, step: int) -> None:
-        if (name, step) == ("learn", 1) and self._places:
-            os.kill(self._places["kim"][1].process, self._strike)
-            self._places.clear()
+    def noted(self: RayFleet, checkpoint: Path | None) -> RayFleet:
+        fleet = start(self, checkpoint)
+        found = fleet.rank_places.items()
+        places.update({name: ranks[1] for name, ranks in found})
+        starts.append({name: [rank.process for rank in ranks] for name, ranks in found})
+        return fleet
+
+    monkeypatch.setattr(RayFleet, "start", noted)
+    return places, starts
 
 
 @pytest.mark.slow
@@ -96,35 +99,23 @@ class Striker(Silent):
 @pytest.mark.parametrize(
     ("strike", "who", "why"),
     [
-        (signal.SIGKILL, "agent kim, rank 1 (process ", "its process ended at once"),
+        (kill, "agent kim, rank 1 (process ", "its process ended at once"),
         # The other waits for it in a collective, and nobody can tell which of them hangs.
-        (signal.SIGSTOP, "agent kim (process ", "no answer within 60 s, and it was ended"),
+        (stop, "agent kim (process ", "no answer within 60 s, and it was ended"),
     ],
 )
 def test_an_agent_that_lost_a_rank_is_restarted(
     tiny_recipe: MakeRecipe,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    strike: signal.Signals,
+    started: tuple[Places, Starts],
+    strike: Callable[[int], None],
     who: str,
     why: str,
 ) -> None:
     raw = tiny_recipe(**WIDE, steps=2, checkpoints={"every": 1})
     alone = train(recipe_from_dict(raw), tmp_path / "alone").path
-    places: dict[str, list[Place]] = {}
-    starts: list[dict[str, list[int]]] = []
-    start = RayFleet.start
-
-    def started(self: RayFleet, checkpoint: Path | None) -> RayFleet:
-        fleet = start(self, checkpoint)
-        if not starts:
-            places.update(fleet.rank_places)
-        found = fleet.rank_places.items()
-        starts.append({name: [rank.process for rank in ranks] for name, ranks in found})
-        return fleet
-
-    monkeypatch.setattr(RayFleet, "start", started)
-    striker = Striker(places, strike)
+    places, starts = started
+    striker = Attacker(places, {("learn", 1): ("kim", strike)})
     run = train(recipe_from_dict(several(raw)), tmp_path / "ray", striker).path
     (lost,) = [text for text in striker.notes if "was lost in" in text]
     assert lost.startswith(who)
@@ -136,32 +127,14 @@ def test_an_agent_that_lost_a_rank_is_restarted(
     assert_close(run, alone, steps=2)
 
 
-class Patient(Striker):
-    """Lets the run take its time until the lost agent is back."""
-
-    def phase(self, name: str, step: int) -> None:
-        super().phase(name, step)
-        if name == "sample" and step > 2 and not any("rejoined" in text for text in self.notes):
-            time.sleep(2)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("started_ray")
 def test_the_others_go_on_without_the_ranks_of_a_lost_agent_and_take_them_back(
-    tiny_recipe: MakeRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_recipe: MakeRecipe, tmp_path: Path, started: tuple[Places, Starts]
 ) -> None:
     raw = several(tiny_recipe(**WIDE, steps=40, checkpoints={"every": 1}))
     raw["fleet"]["on_peer_failure"] = "continue"
-    places: dict[str, list[Place]] = {}
-    start = RayFleet.start
-
-    def started(self: RayFleet, checkpoint: Path | None) -> RayFleet:
-        fleet = start(self, checkpoint)
-        places.update(fleet.rank_places)
-        return fleet
-
-    monkeypatch.setattr(RayFleet, "start", started)
-    patient = Patient(places, signal.SIGKILL)
+    patient = Patient(started[0], {("learn", 1): ("kim", kill)})
     run = train(recipe_from_dict(raw), tmp_path, patient).path
     (lost,) = [text for text in patient.notes if "was lost in" in text]
     assert lost.startswith("agent kim, rank 1 (process ")
