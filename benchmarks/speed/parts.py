@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import accuracy, pairs
+from benchmarks.speed import pairs
 from benchmarks.speed.bounds import bounds
 from benchmarks.speed.controller import shares
+from benchmarks.speed.race import race
 from benchmarks.speed.work import ModelName, Work
 
 __all__ = ["PARTS"]
@@ -42,6 +43,6 @@ PARTS: dict[str, Callable[[list[ModelName], Path], Any]] = {
     "d": _each(pairs.two_agents, pairs.ends),
     "d2": _each(pairs.two_cores, pairs.ends),
     "e": lambda models, scratch: shares(scratch),
-    "g": lambda models, scratch: accuracy.race(scratch),
+    "g": lambda models, scratch: race(scratch),
     "bounds": _each(bounds, _loud),
 }
