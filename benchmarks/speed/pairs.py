@@ -19,7 +19,16 @@ from benchmarks.speed.with_hacrl import (
 from benchmarks.speed.with_trl import TrlWork, serve_trl
 from benchmarks.speed.work import Lengths, ModelName, Work, folder
 
-__all__ = ["cases", "ends", "sampling", "steps", "two_agents", "two_cores", "updates"]
+__all__ = [
+    "as_many_updates",
+    "cases",
+    "ends",
+    "one_pass",
+    "sampling",
+    "steps",
+    "two_cores",
+    "updates",
+]
 
 ROUNDS: Mapping[ModelName, int] = {"tiny": 11, "smollm": 3}
 SIZES: Mapping[ModelName, tuple[int, int]] = {"tiny": (16, 8), "smollm": (2, 8)}
@@ -93,22 +102,28 @@ def sampling(work: Work, scratch: Path) -> dict[str, Any]:
     return _compared(work, {"hacrl": (serve_sampling, job), "generate": (serve_generate, job)})
 
 
-def two_agents(work: Work, scratch: Path) -> dict[str, Any]:
-    """(d) A HACPO step of two agents against two trainers, all one after another on one core.
+def one_pass(work: Work, scratch: Path) -> dict[str, Any]:
+    """(d) A HACPO step of two agents against two trainers with one pass over their own responses,
+    all one after another on one core.
 
-    From the same number of rollouts HACPO learns twice as much as GSPO: every agent also learns
-    from the other's. `trl` is two trainers with one pass over their own; `trl_two_passes` is two
-    with `num_iterations=2`, which make as many updates from as many rows as HACPO does.
+    From the same number of rollouts HACPO learns twice as much: every agent also learns from the
+    other's.
     """
+    return _two_agents(work, scratch, "trl", 1)
+
+
+def as_many_updates(work: Work, scratch: Path) -> dict[str, Any]:
+    """(d) The same against two trainers with two passes, which make as many updates from as many
+    rows as HACPO does."""
+    return _two_agents(work, scratch, "trl_two_passes", 2)
+
+
+def _two_agents(work: Work, scratch: Path, name: str, passes: int) -> dict[str, Any]:
     models = {"a": folder(work, scratch, 1), "b": folder(work, scratch, 2)}
     ours = (serve_steps, HacrlWork(work, models))
-    found: list[dict[str, Any]] = []
-    for name, passes in (("trl", 1), ("trl_two_passes", 2)):  # memory is too small for all at once
-        theirs = {agent: _trainer(work, models[agent], scratch, passes) for agent in models}
-        turns = _turns(work, {"hacrl": ours, **theirs})
-        both = {"hacrl": turns["hacrl"], name: _together(turns["a"], turns["b"])}
-        found.append(_result(work, both))
-    return _merged(found)
+    theirs = {agent: _trainer(work, models[agent], scratch, passes) for agent in models}
+    turns = _turns(work, {"hacrl": ours, **theirs})
+    return _result(work, {"hacrl": turns["hacrl"], name: _together(turns["a"], turns["b"])})
 
 
 def two_cores(work: Work, scratch: Path) -> dict[str, Any]:
@@ -142,13 +157,6 @@ def two_cores(work: Work, scratch: Path) -> dict[str, Any]:
 def _trainer(work: Work, model: Path, scratch: Path, passes: int) -> tuple[Server, Any]:
     rows = TRL_ROWS[work.model]
     return serve_trl, TrlWork(work, model, scratch / f"trl-{model.name}", rows, passes)
-
-
-def _merged(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Several comparisons of one piece of work as one; our seconds are those of the first."""
-    nested = ("seconds", "times_faster_than")
-    by_key = {key: {k: v for one in found[::-1] for k, v in one[key].items()} for key in nested}
-    return {**found[0], **by_key}
 
 
 def _together(left: Sequence[Turn], right: Sequence[Turn]) -> list[Turn]:

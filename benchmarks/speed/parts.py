@@ -18,14 +18,15 @@ __all__ = ["PARTS"]
 
 
 def _each(
-    measure: Callable[[Work, Path], dict[str, Any]],
+    *measures: Callable[[Work, Path], dict[str, Any]],
     cases: Callable[[Sequence[ModelName]], list[Work]] = pairs.cases,
 ) -> Callable[[list[ModelName], Path], list[dict[str, Any]]]:
     def run(models: list[ModelName], scratch: Path) -> list[dict[str, Any]]:
         found = []
         for work in cases(models):
-            found.append(measure(work, scratch))
-            sys.stderr.write(json.dumps(found[-1], ensure_ascii=False) + "\n")
+            for measure in measures:
+                found.append(measure(work, scratch))
+                sys.stderr.write(json.dumps(found[-1], ensure_ascii=False) + "\n")
         return found
 
     return run
@@ -38,11 +39,12 @@ def _loud(models: Sequence[ModelName]) -> list[Work]:
 
 PARTS: dict[str, Callable[[list[ModelName], Path], Any]] = {
     "a": _each(pairs.steps),
-    "b": _each(pairs.sampling, _loud),
-    "c": _each(pairs.updates, pairs.ends),
-    "d": _each(pairs.two_agents, pairs.ends),
-    "d2": _each(pairs.two_cores, pairs.ends),
+    "b": _each(pairs.sampling, cases=_loud),
+    "c": _each(pairs.updates, cases=pairs.ends),
+    # One after the other: memory is too small for five processes with a larger model.
+    "d": _each(pairs.as_many_updates, pairs.one_pass, cases=pairs.ends),
+    "d2": _each(pairs.two_cores, cases=pairs.ends),
     "e": lambda models, scratch: shares(scratch),
     "g": lambda models, scratch: race(scratch),
-    "bounds": _each(bounds, _loud),
+    "bounds": _each(bounds, cases=_loud),
 }

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.speed.figure import draw_race
+
 __all__ = ["write_report"]
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -31,6 +33,8 @@ def write_report(results: Path, report: Path) -> None:
         if path.is_file():
             result = json.loads(path.read_text("utf-8"))
             parts += [f"### {title}", _where(result["machine"]), _TABLES[part](result["results"])]
+            if part == "g":
+                draw_race(result["results"], report.parent / "speed" / "race.svg")
     text = report.read_text("utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     report.write_text(before + "\n\n".join([BEGIN, *parts, END]) + after, "utf-8")
@@ -102,33 +106,62 @@ def _controller(results: dict[str, Any]) -> str:
 
 
 def _race(found: dict[str, Any]) -> str:
-    agents = list(found["accuracy_to_reach"])
+    agents = list(found["at_the_end"]["trl"])
+    ends = _table(
+        ("", *agents),
+        (
+            (name, *(f"{found['at_the_end'][side][agent]:.1%}" for agent in agents))
+            for name, side in (("HACPO at its end", "hacpo"), ("TRL at its end", "trl"))
+        ),
+    )
     rows = [
         (
-            agent,
-            found["accuracy_to_reach"][agent],
-            found["at_the_end"]["hacpo"][agent],
-            found["steps_needed"]["hacpo"][i] or "not reached",
-            found["steps_needed"]["trl"][i] or "not reached",
+            f"{one['way']:.0%}",
+            *(f"{one['accuracy_to_reach'][agent]:.1%}" for agent in agents),
+            *(_steps(one["steps_needed"][side]) for side in ("hacpo", "trl")),
+            *_shares(one),
         )
-        for i, agent in enumerate(agents)
+        for one in found["comparisons"]
     ]
-    text = _table(
-        ("agent", "accuracy to reach", "HACPO at its end", "HACPO's steps", "TRL's steps"), rows
+    head = (
+        *("share of the way", *agents, "HACPO's steps", "TRL's steps"),
+        *("rollouts", "seconds", "processor seconds"),
     )
-    if "share_of_trl" in found:
-        cost = [
-            (key, found["hacpo"][key], found["trl"][key], found["share_of_trl"][key])
-            for key in ("rollouts", "seconds", "cpu_seconds")
+    seeds = _table(
+        ("seed", "HACPO's steps", "TRL's steps", "rollouts", "seconds", "processor seconds"),
+        (
+            (seed, *(_steps(one["steps_needed"][side]) for side in ("hacpo", "trl")), *_shares(one))
+            for seed, one in zip(found["seeds"], found["by_seed"], strict=True)
+        ),
+    )
+    ours = found["chosen"]["hacpo"]
+    theirs = found["chosen"]["trl"]
+    rates = ", ".join(f"{rate:g} ({agent})" for agent, rate in ours["rates"].items())
+    trainers = ", ".join(
+        f"{one['rate']:g} in {one['mini_batches']} mini-batches, {one['passes']} passes ({agent})"
+        for agent, one in theirs.items()
+    )
+    return "\n\n".join(
+        [
+            f"Chosen: HACPO {rates} in {ours['mini_batches']} own mini-batches; TRL {trainers}.",
+            ends,
+            "![Held-out accuracy by rollouts and by time](speed/race.svg)",
+            "What HACPO takes of what both TRL runs take, by mean curves:",
+            _table(head, rows),
+            "The last line seed by seed, to the same accuracies:",
+            seeds,
         ]
-        text += "\n\n" + _table(("until both do", "HACPO", "TRL, both runs", "share"), cost)
-    rates = found["rates"]
-    return text + (
-        f"\n\nLearning rates {', '.join(f'{rate:g}' for rate in found['grid'])} were tried on each "
-        f"side; best: HACPO {rates['hacpo']:g}, TRL "
-        + ", ".join(f"{rates['trl'][agent]:g} ({agent})" for agent in agents)
-        + "."
     )
+
+
+def _steps(needed: dict[str, float | None]) -> str:
+    return " / ".join("not reached" if n is None else f"{n:g}" for n in needed.values())
+
+
+def _shares(found: dict[str, Any]) -> tuple[str, ...]:
+    """Rollouts, seconds and processor seconds as shares of TRL's."""
+    shares = found.get("share_of_trl")
+    return tuple(f"{share:.2f}" for share in shares.values()) if shares else ("", "", "")
 
 
 def _bounds(results: list[dict[str, Any]]) -> str:

@@ -24,6 +24,7 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from hacrl.agents.attention import group_queries
+from hacrl.agents.norms import merge_norms
 from hacrl.agents.policy import Policy
 from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError, first_line
@@ -224,6 +225,7 @@ def _load_model(name: str, spec: AgentSpec) -> _Loaded:
     if quantized is None:
         model.to(device)
     group_queries(model)
+    merge_norms(model)
     for module in model.modules():
         # bitsandbytes would repack 4-bit weights for inference on some CPUs, and then no gradient
         # passes them any more.

@@ -58,7 +58,7 @@ class Loss:
         self._clip = clip
         self._update = update
         on_cpu = policy.device.type == "cpu"
-        self._wanted_tokens = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
+        self._wanted_tokens = update.micro_batch_tokens or (1_024 if on_cpu else 16_384)
         self.micro_batch_tokens = self._wanted_tokens
         # Ranks must make the same passes, so each response of several ranks has a whole one.
         alone = policy.share.size == 1 and not update.gradient_checkpointing
