@@ -29,6 +29,7 @@ from transformers import (
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from benchmarks.speed.crossing import Point
 from benchmarks.speed.with_trl import settings
 from hacrl.agents.loading import load_policy
 from hacrl.agents.policy import Policy
@@ -42,7 +43,7 @@ from hacrl.records import Decoding, Outcome, Prompt, Rollout
 from hacrl.tasks import PromptStream, load_prompts, load_task
 from hacrl.verify import Exact, make_pool
 
-__all__ = ["Hacpo", "Point", "Trl", "demo_recipe", "train_hacpo", "train_trl"]
+__all__ = ["Hacpo", "Trl", "demo_recipe", "train_hacpo", "train_trl"]
 
 EVERY = 5
 """Steps between evaluations."""
@@ -50,22 +51,6 @@ SAMPLES = 4
 """Responses to each held-out problem."""
 ROWS = 64
 """Of a forward and backward pass of TRL."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One evaluation.
-
-    Args:
-        step: steps done, each of which draws responses once.
-        seconds, cpu: wall and processor time of training so far.
-        accuracy: of each agent, on tuning and on measuring problems.
-    """
-
-    step: int
-    seconds: float
-    cpu: float
-    accuracy: Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)

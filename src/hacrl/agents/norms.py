@@ -76,6 +76,6 @@ class _Norm(torch.autograd.Function):
         (g,) = gradients
         n, weight, r = ctx.saved_tensors
         gn = g * n
-        mean = (gn @ weight).unsqueeze(-1).div_(weight.numel())
-        dx = (g * weight).addcmul_(n, mean, value=-1).mul_(r)
+        total = (gn @ weight).unsqueeze(-1)
+        dx = (g * weight).addcmul_(n, total, value=-1 / weight.numel()).mul_(r)
         return dx, gn.flatten(0, -2).sum(0), None
