@@ -30,7 +30,7 @@ __all__ = [
     "updates",
 ]
 
-ROUNDS: Mapping[ModelName, int] = {"tiny": 11, "smollm": 3}
+ROUNDS: Mapping[ModelName, int] = {"tiny": 21, "smollm": 3}
 SIZES: Mapping[ModelName, tuple[int, int]] = {"tiny": (16, 8), "smollm": (2, 8)}
 """P and G."""
 LIMITS: Mapping[tuple[ModelName, Lengths], int] = {

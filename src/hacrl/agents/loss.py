@@ -58,7 +58,7 @@ class Loss:
         self._clip = clip
         self._update = update
         on_cpu = policy.device.type == "cpu"
-        self._wanted_tokens = update.micro_batch_tokens or (1_024 if on_cpu else 16_384)
+        self._wanted_tokens = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
         self.micro_batch_tokens = self._wanted_tokens
         # Ranks must make the same passes, so each response of several ranks has a whole one.
         alone = policy.share.size == 1 and not update.gradient_checkpointing
@@ -176,7 +176,6 @@ class Loss:
         every = {i: row for _, found in parts for i, row in found.items()}
         return sum(loss for loss, _ in parts), every
 
-    @torch.no_grad()
     def _clipped(
         self, lessons: Sequence[Lesson], rows: Sequence[int], update: int
     ) -> tuple[dict[int, RowOutcome], float]:
@@ -202,7 +201,8 @@ class Loss:
                         total += value
             return clipped, total
 
-        return self._within_memory(work, lessons, looked_at)
+        with self._policy.without_gradients():
+            return self._within_memory(work, lessons, looked_at)
 
     def active(self, lesson: Lesson) -> bool:
         """Whether a lesson can have a gradient at all."""

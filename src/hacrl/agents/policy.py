@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,15 @@ class Policy:
     def control_ids(self) -> frozenset[int]:
         """Ids that are no text: the tokenizer's special tokens and the end tokens."""
         return frozenset((*self.tokenizer.all_special_ids, *self.stop_ids))
+
+    def without_gradients(self) -> AbstractContextManager[object]:
+        """In the block nothing is kept for a backward pass, and little that autograd asks for.
+
+        What a module keeps of a pass in inference mode cannot take part in a backward pass later:
+        sharded modules keep gathered weights, and code that comes with a model may keep anything.
+        """
+        own_code = not type(self.model).__module__.startswith("transformers.")
+        return torch.no_grad() if own_code or self.share.size > 1 else torch.inference_mode()
 
     @functools.cached_property
     def _counts_positions(self) -> bool:

@@ -63,7 +63,8 @@ def sample(
     by_length = sorted(range(len(prompts)), key=lambda p: -len(prompts[p]))
     rows = [p for p in by_length for _ in range(group_size)]
     own: list[tuple[int, Sample]] = []
-    with gathered(policy.model) if gather else resharded(policy.model):
+    weights = gathered(policy.model) if gather else resharded(policy.model)
+    with weights, policy.without_gradients():
         for number, start in enumerate(range(0, len(rows), batch_size)):
             batch = rows[start : start + batch_size]
             uniform_RT = _uniform(len(batch), max_new_tokens, derive_seed(seed, "batch", number))
@@ -86,7 +87,6 @@ def _uniform(rows: int, positions: int, seed: int) -> Tensor:
     return torch.rand((rows, positions), dtype=torch.float64, generator=random)
 
 
-@torch.no_grad()
 def _generate(
     policy: Policy,
     prompts: Sequence[list[int]],
@@ -95,7 +95,7 @@ def _generate(
     uniform_RT: Tensor,
     greedy: bool,
 ) -> list[Sample]:
-    """One sample for each row, which is the number of a prompt.
+    """One sample for each row, which is the number of a prompt. Not for gradients.
 
     Every row has random numbers of its own, one a position, so that what it draws does not depend
     on which others are still there. All ranks make the same passes, since each has a part of the

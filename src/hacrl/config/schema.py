@@ -159,7 +159,7 @@ class Update(Strict):
     """M, own mini-batches a step; a learner with s sources makes (1+s)·M updates."""
     order: Literal["own_first", "mixed"] = "own_first"
     micro_batch_tokens: PositiveInt | None = None
-    """Padded tokens that are computed at once; no influence on the gradient. None is 1,024 on a
+    """Padded tokens that are computed at once; no influence on the gradient. None is 2,048 on a
     CPU and 16,384 elsewhere."""
     kl: NonNegativeFloat = 0.0
     """Weight of the KL to the frozen start on own responses; 0 keeps no reference."""
