@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import GenerationConfig
+from torch import nn
+from transformers import GenerationConfig, Qwen3ForCausalLM
 
 from hacrl.agents.loading import load_policy
 from hacrl.agents.logprobs import pad, response_logprobs
@@ -128,6 +129,40 @@ def test_a_row_draws_the_same_whoever_else_is_still_there(kim: Policy) -> None:
         assert short.logprobs == pytest.approx(
             whole.logprobs[: len(short.logprobs)], abs=1e-5, rel=1e-5
         )
+
+
+class _Keeps(nn.Module):
+    """Makes a table in its first pass and uses it ever after, as some models' own code does."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.norm = norm
+        self.table: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.inference = torch.is_inference_mode_enabled()
+        if self.table is None:
+            self.table = torch.ones(x.shape[-1])
+        y: torch.Tensor = self.norm(x) * self.table
+        return y
+
+
+class _OwnCode(Qwen3ForCausalLM):  # type: ignore[misc]
+    """Comes with a model, not with the library."""
+
+
+def test_inference_mode_is_for_the_librarys_own_models(kim: Policy) -> None:
+    keeps = _Keeps(kim.model.base_model.norm)
+    kim.model.base_model.norm = keeps
+    usual = draw(kim)
+    assert keeps.inference
+    keeps.table = None
+    kim.model.__class__ = _OwnCode
+    assert draw(kim) == usual
+    assert not keeps.inference
+    sequences = pad([PROMPTS[0]], [usual[0][0].token_ids], kim.pad_id, kim.device)
+    response_logprobs(kim, sequences, 1.0).sum().backward()
+    assert keeps.norm.weight.grad is not None
 
 
 def test_tokens_are_drawn_with_their_probabilities() -> None:
