@@ -138,12 +138,12 @@ def _race(found: dict[str, Any]) -> str:
     theirs = found["chosen"]["trl"]
     rates = ", ".join(f"{rate:g} ({agent})" for agent, rate in ours["rates"].items())
     trainers = ", ".join(
-        f"{one['rate']:g} in {one['mini_batches']} mini-batches, {one['passes']} passes ({agent})"
+        f"{one['rate']:g}, mini-batches {one['mini_batches']}, passes {one['passes']} ({agent})"
         for agent, one in theirs.items()
     )
     return "\n\n".join(
         [
-            f"Chosen: HACPO {rates} in {ours['mini_batches']} own mini-batches; TRL {trainers}.",
+            f"Chosen: HACPO {rates}, own mini-batches {ours['mini_batches']}; TRL {trainers}.",
             ends,
             "![Held-out accuracy by rollouts and by time](speed/race.svg)",
             "What HACPO takes of what both TRL runs take, by mean curves:",
