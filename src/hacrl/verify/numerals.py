@@ -43,11 +43,11 @@ _CARDINALS = dict(zip(_SMALL, range(20), strict=True)) | dict(
     zip(_TENS, range(20, 100, 10), strict=True)
 )
 _LARGE = re.compile(r"[a-z]*illi(?:on|ard)(?:th)?s?")
-_IN_BASE = re.compile(r"\(?([0-9A-Za-z.]+)\)?_(?:\{(?:\\text\{)?(\w+)\}{1,2}|(\d))")
+_IN_BASE = re.compile(r"(-?)\(?([0-9A-Za-z.]+)\)?_(?:\{(?:\\text\{)?(\w+)\}{1,2}|(\d))")
 
 
 class Numeral(NamedTuple):
-    """Digits in a base from 2 to 36."""
+    """Digits in a base from 2 to 36, with a minus in front if there is one."""
 
     digits: str
     base: int
@@ -65,12 +65,12 @@ def read_numeral(text: str) -> Numeral | None:
     A digit that the base has not makes it none, as does a name with an index, such as `x_2`.
     """
     found = _IN_BASE.fullmatch(text) if text.isascii() else None
-    if found is None or not found[1][0].isdigit():
+    if found is None or not found[2][0].isdigit():
         return None
-    base = _CARDINALS.get((found[2] or found[3]).lower(), found[2] or found[3])
+    base = _CARDINALS.get((found[3] or found[4]).lower(), found[3] or found[4])
     if not str(base).isdigit() or not 2 <= int(base) <= 36:
         return None
-    numeral = Numeral(found[1].upper().lstrip("0") or "0", int(base))
+    numeral = Numeral(found[1] + (found[2].upper().lstrip("0") or "0"), int(base))
     try:
         numeral.value  # noqa: B018 - whether the digits belong to the base
     except ValueError:

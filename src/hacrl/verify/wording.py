@@ -45,6 +45,7 @@ _ELEMENTS = re.compile(r"(?:[A-Z][a-z]?(?:_\{?\d+\}?|\d+)?){2,}")
 _ONLY_LETTERS = re.compile(r"[A-Za-z](?: ?[A-Za-z])+")
 _LABELLED = re.compile(r"(?<![A-Za-z\\])[A-Za-z]+\d")
 _NUMBERS_IN_A_ROW = re.compile(r"[^\\]*\d +\d[^\\]*")
+_NUMBER_WITH_INDEX = re.compile(r"\d\)?_")
 _INDEXED = re.compile(r"_\{[^{}]*\}|_[A-Za-z0-9]|\\[A-Za-z]+(?:\{[A-Za-z]*\}|\s*\d+)?")
 _AND = re.compile(
     r",?\s*(?:\\(?:text|mathrm|mbox)\s*\{\s*(?:and|or)\s*\}|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z]))\s*"
@@ -72,6 +73,8 @@ def is_formula(text: str) -> bool:
         return False
     if _LABELLED.search(_INDEXED.sub("", text)):
         return False  # A1, H2O, 2A3B: a letter is multiplied from the left
+    if _NUMBER_WITH_INDEX.search(text):
+        return False  # a base, which the parser drops
     if _ELEMENTS.fullmatch(text) and sum(letter.isupper() for letter in text) > 1:
         return False
     position, after_number = 0, False
