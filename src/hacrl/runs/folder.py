@@ -19,7 +19,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool
 from hacrl.runs.checkpoints import Progress
+from hacrl.runs.schemas import FAULTS, LESSONS, ROLLOUTS
 from hacrl.runs.versions import library_versions
 from hacrl.runs.writing import append_lines, sync, write_parquet, write_text
 
@@ -141,15 +142,13 @@ class RunFolder:
             "outcome": [str(r.verdict.outcome) for r in pool.rows],
             "answer": [r.verdict.answer for r in pool.rows],
         }
-        write_parquet(self.path / "rollouts" / _step_file(pool.step), columns)
+        write_parquet(self.path / "rollouts" / _step_file(pool.step), columns, ROLLOUTS)
 
     def add_lessons(self, step: int, lessons: Iterable[LessonRecord]) -> None:
         """Store what each learner made of each rollout."""
         rows = list(lessons)
-        columns = {
-            field.name: [getattr(row, field.name) for row in rows] for field in fields(LessonRecord)
-        }
-        write_parquet(self.path / "lessons" / _step_file(step), columns)
+        columns = {name: [getattr(row, name) for row in rows] for name in LESSONS.names}
+        write_parquet(self.path / "lessons" / _step_file(step), columns, LESSONS)
 
     def add_faults(self, pool: Pool, reports: Iterable[LearnReport]) -> Path | None:
         """Store the rows of updates that were skipped, if there were any; the file that has them.
@@ -176,7 +175,7 @@ class RunFolder:
             return None
         path = self.path / "faults" / _step_file(pool.step)
         path.parent.mkdir(exist_ok=True)
-        write_parquet(path, {key: [row[key] for row in rows] for key in rows[0]})
+        write_parquet(path, {key: [row[key] for row in rows] for key in FAULTS.names}, FAULTS)
         return path
 
     def _growing(self) -> tuple[Path, Path]:
