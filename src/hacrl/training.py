@@ -154,8 +154,8 @@ def _attempt(
     ):
         phases = Phases(observer.phase, stop)
         with (
-            Saver(recipe, run, fleet.checkpoint, data, phases) as saver,
-            _kept_whatever_happens(run, fleet, saver),
+            Saver(recipe, run, fleet.checkpoint, data) as saver,
+            _kept_whatever_happens(run, fleet, saver, observer, phases),
         ):
             co_train(
                 fleet,
@@ -174,6 +174,7 @@ def _attempt(
                 record=recorder.step,
                 evaluate=evaluate,
                 settle=saver.settle,
+                leave=saver.leave,
                 checkpoint=lambda completed: saver.after(
                     completed, capability.state(), recorder.score
                 ),
@@ -192,10 +193,13 @@ def _models_uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def _kept_whatever_happens(run: RunFolder, fleet: Fleet, saver: Saver) -> Iterator[None]:
+def _kept_whatever_happens(
+    run: RunFolder, fleet: Fleet, saver: Saver, observer: Observer, phases: Phases
+) -> Iterator[None]:
     """Save the agents however the block ends, and record how it did."""
 
     def save() -> None:
+        phases.last("save")
         saver.finish()
         with explain_disk(run.path):
             run.add_agents(fleet.save)
@@ -206,9 +210,13 @@ def _kept_whatever_happens(run: RunFolder, fleet: Fleet, saver: Saver) -> Iterat
         save()
         state = "finished"
     except (Interrupted, UserError) as error:
-        with suppress(UserError):  # the disk may be full; the first error says what to do
-            save()
         state = "interrupted" if isinstance(error, Interrupted) else "failed"
+        try:
+            save()
+        except UserError:  # the disk may be full; the first error says what to do
+            pass
+        except AgentLost as lost:  # no reason to go on: the run was to end
+            observer.note(f"{lost}; the newest checkpoint is what there is of this run")
         raise
     except KeyboardInterrupt:
         state = "interrupted"
