@@ -106,6 +106,21 @@ class Worker:
         )
         return host, self._store.port
 
+    def place(self, probe: Path) -> Place:
+        """Where this process is.
+
+        Args:
+            probe: a file that exists where the controller is.
+        """
+        context = ray.get_runtime_context()
+        return Place(
+            socket.gethostname(),
+            context.get_node_id(),
+            os.getpid(),
+            probe.exists(),
+            tuple(context.get_accelerator_ids().get("GPU", ())),
+        )
+
     def start(
         self,
         checkpoint: Path | None,
@@ -118,21 +133,14 @@ class Worker:
 
         Args:
             checkpoint: where its own is; None leaves it as it is loaded.
-            probe: a file that exists where the controller is.
+            probe: see `place`.
             anew: load it from the recipe even if it is there.
             meeting: see `meeting_point`; None for an agent of one rank.
 
         Raises:
             UserError: the model cannot be loaded, or the checkpoint cannot be read.
         """
-        context = ray.get_runtime_context()
-        place = Place(
-            socket.gethostname(),
-            context.get_node_id(),
-            os.getpid(),
-            probe.exists(),
-            tuple(context.get_accelerator_ids().get("GPU", ())),
-        )
+        place = self.place(probe)
         if not place.sees:
             return place
         with self._with_others():
