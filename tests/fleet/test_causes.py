@@ -60,7 +60,7 @@ def raised_there(cause: Exception) -> RayTaskError:
             ActorDiedError(
                 RayTaskError(
                     "Worker.__init__",
-                    "ray::Worker.__init__()\n  File …\nModuleNotFoundError: No module named 'hacrl'",
+                    "ray::Worker\nModuleNotFoundError: No module named 'hacrl'",
                     ModuleNotFoundError("No module named 'hacrl'"),
                     *("worker", 1, "host"),
                 )
