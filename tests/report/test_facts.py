@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,16 @@ def test_the_place_of_every_task_is_shown() -> None:
         "verifier sum of math, function",
         "held (held out): hub openai/gsm8k (main, test), verifier ",
     ]
+
+
+def test_machines_are_named_once_if_they_are_alike() -> None:
+    here = {"processor": "Ryzen 9", "instructions": "AVX2", "threads": "2"}
+    run = dataclasses.replace(run_of({}), machines={"kim": here, "lee": here})
+    assert dict(run_facts(run))["computed on"] == "Ryzen 9 (AVX2, 2 threads)"
+    run = dataclasses.replace(run, machines={"kim": here, "lee": here | {"threads": "8"}})
+    assert dict(run_facts(run))["computed on"] == (
+        "kim: Ryzen 9 (AVX2, 2 threads); lee: Ryzen 9 (AVX2, 8 threads)"
+    )
 
 
 def test_steps_that_went_on_without_an_agent_are_counted() -> None:

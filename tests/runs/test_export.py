@@ -201,8 +201,12 @@ def test_the_card_says_where_problems_of_the_hub_are(run: Path, tmp_path: Path) 
         "source": {"type": "hub", "id": "openai/gsm8k", "config": "main"}
     }
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    state = json.loads((run / "state.json").read_text())
+    state["versions"]["torch"] = "1.2.3"
+    (folder / "state.json").write_text(json.dumps(state))
     exported(folder, "lee", tmp_path / "lee")
     head, text = card_of(tmp_path / "lee")
+    assert "torch 1.2.3" in text, "that of the run, not of the export"
     assert head["datasets"] == ["openai/gsm8k"]
     assert "bits: jsonl problems.jsonl; gsm: hub openai/gsm8k (main, train) |" in text
     table = text.split("## Recipe")[0]

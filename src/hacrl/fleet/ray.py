@@ -116,6 +116,9 @@ class RayFleet:
     def agents(self) -> tuple[str, ...]:
         return tuple(self._recipe.agents)
 
+    def machines(self) -> dict[str, Mapping[str, str]]:
+        return {name: place.machine for name, place in self.places.items()}
+
     def positions(self) -> dict[str, int | None]:
         limit = self._recipe.fleet.start_seconds
         here = self._present(self.agents)

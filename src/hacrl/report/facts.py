@@ -39,10 +39,15 @@ def run_facts(run: RunData) -> list[tuple[str, str]]:
         ("capability window", setting("capability.window")),
         ("sampling", _sampling(run)),
         ("time in steps", duration(_seconds(run))),
+        ("computed on", _machines(run)),
         ("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())),
     ]
     if not run.recipe:
-        facts = [fact for fact in facts if fact[0] in ("state", "time in steps", "versions")]
+        facts = [
+            fact
+            for fact in facts
+            if fact[0] in ("state", "time in steps", "computed on", "versions")
+        ]
     return [(name, str(value)) for name, value in facts if value not in (None, "")]
 
 
@@ -151,6 +156,17 @@ def _missed(run: RunData) -> str:
     steps = {row["step"] for row in run.rows}
     missed = {name: len(steps) - len(run.of(name)) for name in run.agents}
     return ", ".join(f"{name} in {count:,}" for name, count in missed.items() if count)
+
+
+def _machines(run: RunData) -> str:
+    """Each kind of machine, with its agents if there are several."""
+    kinds: dict[str, list[str]] = {}
+    for name, own in run.machines.items():
+        about = f"{own.get('instructions')}, {own.get('threads')} threads"
+        kinds.setdefault(f"{own.get('processor')} ({about})", []).append(name)
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return "; ".join(f"{', '.join(names)}: {kind}" for kind, names in kinds.items())
 
 
 def _sharing(value: Any) -> str | None:

@@ -1,7 +1,7 @@
 """The run folder.
 
 recipe.yaml             resolved, enough to repeat the run
-state.json              running, finished, interrupted or failed; versions
+state.json              running, finished, interrupted or failed; versions; the agents' machines
 metrics.jsonl           one object per step and agent
 rollouts/               every verified rollout, one Parquet file per step
 lessons/                what each learner made of each rollout, likewise
@@ -35,6 +35,7 @@ from hacrl.runs.writing import append_lines, sync, write_parquet, write_text
 __all__ = ["RunFolder", "State"]
 
 State = Literal["running", "finished", "interrupted", "failed"]
+Machines = Mapping[str, Mapping[str, str]]
 
 
 class RunFolder:
@@ -44,12 +45,18 @@ class RunFolder:
     Use `RunFolder.create`, or `RunFolder.resume`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, machines: Machines | None = None) -> None:
         self.path = path
+        self.machines = machines or {}
 
     @classmethod
-    def create(cls, root: Path, recipe: Recipe, *, overwrite: bool) -> RunFolder:
+    def create(
+        cls, root: Path, recipe: Recipe, *, overwrite: bool, machines: Machines | None = None
+    ) -> RunFolder:
         """Make the folder `root/<recipe.name>` and write the resolved recipe.
+
+        Args:
+            machines: where each agent computes; see `Fleet.machines`.
 
         Raises:
             UserError: it exists and `overwrite` is false, or it exists and is no run folder.
@@ -60,15 +67,17 @@ class RunFolder:
             shutil.rmtree(path)
         for name in ("rollouts", "lessons"):
             (path / name).mkdir(parents=True)
-        run = cls(path)
+        run = cls(path, machines)
         write_text(path / "recipe.yaml", recipe_to_yaml(recipe))
         run.set_state("running")
         return run
 
     @classmethod
-    def resume(cls, root: Path, recipe: Recipe, progress: Progress) -> RunFolder:
+    def resume(
+        cls, root: Path, recipe: Recipe, progress: Progress, machines: Machines | None = None
+    ) -> RunFolder:
         """Go on in an existing folder: what was written after the checkpoint is taken back."""
-        run = cls(root / recipe.name)
+        run = cls(root / recipe.name, machines)
         for path in run._growing():
             if path.exists():
                 os.truncate(path, min(progress.lengths.get(path.name, 0), path.stat().st_size))
@@ -117,7 +126,7 @@ class RunFolder:
 
     def set_state(self, state: State) -> None:
         """Record how the run stands."""
-        content = {"state": state, "versions": library_versions()}
+        content = {"state": state, "versions": library_versions(), "machines": self.machines}
         write_text(self.path / "state.json", json.dumps(content, indent=2) + "\n")
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.config.sources import HubSource, Source
 from hacrl.paths import BUNDLED, resolve
 from hacrl.runs.origin import origin
-from hacrl.runs.versions import library_versions
 from hacrl.runs.writing import read_lines
 
 __all__ = ["model_card"]
@@ -118,9 +118,18 @@ def model_card(
         first=_number(rewards[:1]),
         last=_number(rewards[-1:]),
         results=[row for task in last for row in _both(first[task], last[task])],
-        versions=", ".join(f"{name} {value}" for name, value in library_versions().items()),
+        versions=", ".join(f"{name} {value}" for name, value in _versions(run).items()),
         yaml=recipe_to_yaml(recipe),
     )
+
+
+def _versions(run: Path) -> dict[str, str]:
+    """Of the libraries that the run was made with, as far as it says so."""
+    try:
+        found = json.loads((run / "state.json").read_text("utf-8"))["versions"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"hacrl": "of an unknown version"}
+    return dict(found)
 
 
 def _place(source: Source) -> str:

@@ -72,7 +72,13 @@ class Saver:
             score: of the agents as they are, for the choice of the best checkpoint.
         """
         progress = Progress(
-            completed, capability, self._data, score, self._run.lengths(), library_versions()
+            completed,
+            capability,
+            self._data,
+            score,
+            self._run.lengths(),
+            library_versions(),
+            self._run.machines,
         )
         every = self._recipe.checkpoints.every
         due = completed == self._recipe.steps or (every is not None and completed % every == 0)
