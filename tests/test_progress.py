@@ -152,11 +152,17 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def test_the_phases_of_long_steps_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0.0, 5.0, 200.0, 200.0, 210.0])
-    monkeypatch.setattr("hacrl.progress.time.monotonic", lambda: next(clock))
+    """Once a step is long, the last line says what is going on."""
+    clock = [0.0]
+    monkeypatch.setattr("hacrl.progress.time.monotonic", lambda: clock[0])
     console = Console(file=io.StringIO(), width=40)
     with watch(60, console) as observer:
-        observer.phase("sample", 0)
-        observer.phase("verify", 0)
-        observer.phase("learn", 0)
-    assert console.file.getvalue() == "step 1/60: verify\n"  # type: ignore[attr-defined]
+        for now, name in ((5.0, "sample"), (200.0, "verify"), (210.0, "save"), (211.0, "learn")):
+            clock[0] = now
+            observer.phase(name, 2)
+        observer.step(PAIR, 1.0)
+        observer.phase("sample", 3)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert [line for line in text.splitlines() if line.startswith("step") and "|" not in line] == [
+        f"step 3/60: {name}" for name in ("verify", "save", "learn")
+    ]

@@ -43,7 +43,8 @@ def co_train(
     phases: Phases,
     record: Callable[[StepResult], None],
     evaluate: Callable[[int], None],
-    settle: Callable[[int], None],
+    settle: Callable[[], None],
+    leave: Callable[[], None],
     checkpoint: Callable[[int], None],
 ) -> None:
     """Let every agent of the fleet learn from everybody's verified rollouts.
@@ -55,7 +56,8 @@ def co_train(
         record: told of every step once it is complete.
         evaluate: told of the number of completed steps, 0 before the first; evaluates if it is
             time.
-        settle: called before agents change; returns when no checkpoint is being written any more.
+        settle: returns when no checkpoint is being written any more, and agents may change.
+        leave: called when agents begin to change.
         checkpoint: told of the number of completed steps; saves the agents if it is time.
     """
     if start == 0:
@@ -68,8 +70,10 @@ def co_train(
             pool = verify(step, batch, group_size, rollouts, verifiers)
         capability.observe(pool.rewards(), pool.agents)
         omega = capability.ratios(pool.agents)
+        with phases("save", step):
+            settle()
         with phases("learn", step):
-            settle(step)
+            leave()
             reports = fleet.learn(pool, omega)
         known = capability.estimates(pool.agents)
         record(StepResult(pool, known, omega, reports, phases.seconds()))

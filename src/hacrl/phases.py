@@ -31,24 +31,26 @@ class Phases:
         self._started = started
         self._stop = stop
         self._seconds: dict[str, float] = {}
-        self._inside = 0.0
+        self._step = 0
 
     @contextmanager
     def __call__(self, name: str, step: int) -> Iterator[None]:
-        """Run the block as a phase. A phase inside another is not counted twice.
+        """Run the block as a phase. Phases follow one another, none is inside another.
 
         Raises:
             Interrupted: instead of it, if the user asked to stop during what came before.
         """
         if self._stop():
             raise Interrupted
+        self._step = step
         self._started(name, step)
-        outside, self._inside = self._inside, 0.0
         start = time.perf_counter()
         yield
-        elapsed = time.perf_counter() - start
-        self._seconds[name] = self._seconds.get(name, 0.0) + elapsed - self._inside
-        self._inside = outside + elapsed
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def last(self, name: str) -> None:
+        """Say what is done after all phases, whether or not the user asked to stop."""
+        self._started(name, self._step)
 
     def seconds(self) -> dict[str, float]:
         """Seconds by phase since the last call."""

@@ -39,20 +39,24 @@ def watch(steps: int, console: Console) -> Iterator[Observer]:
 
 
 class _Lines:
-    """One line a step, without control characters or colour; phases too where steps are long."""
+    """One line a step, without control characters or colour; phases too where steps are long.
+
+    Once a phase of a step is announced, those that follow it are, so that the last line is true.
+    """
 
     def __init__(self, steps: int, console: Console) -> None:
         self._steps = steps
         self._console = console
         self._quiet_since = time.monotonic()
+        self._announced: int | None = None
         self._explained = False
 
     def note(self, text: str) -> None:
         _print_note(self._console, text)
 
     def phase(self, name: str, step: int) -> None:
-        if time.monotonic() - self._quiet_since > _LONG:
-            self._quiet_since = time.monotonic()
+        if step == self._announced or time.monotonic() - self._quiet_since > _LONG:
+            self._announced = step
             say(self._console, f"step {step + 1}/{self._steps}: {name}")
 
     def step(self, metrics: Metrics, seconds_left: float) -> None:
@@ -69,6 +73,7 @@ class _Lines:
             f"{duration(seconds_left)} left",
         ]
         self._quiet_since = time.monotonic()
+        self._announced = None
         say(self._console, " | ".join(parts))
 
 

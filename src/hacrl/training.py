@@ -23,7 +23,7 @@ from hacrl.runs.folder import RunFolder, State
 from hacrl.runs.lock import only_process
 from hacrl.runs.loggers import Loggers, check_loggers
 from hacrl.runs.recorder import Recorder
-from hacrl.runs.resuming import check_data, find_checkpoint
+from hacrl.runs.resuming import check_data, find_checkpoint, note_machines
 from hacrl.runs.saver import Saver
 from hacrl.runs.writing import explain_disk
 from hacrl.tasks import PromptStream, load_prompts
@@ -46,9 +46,9 @@ def train(
     """Run a recipe; the run folder is `root/<recipe.name>`.
 
     Everything that can be wrong with the recipe, the data or the models is found before the folder
-    is made. The run repeats bit for bit on a CPU with the same number of threads, however often it
-    is stopped and resumed. When the fleet loses an agent, the run goes on from its newest joint
-    checkpoint, as often as `fleet.retries` says.
+    is made. The run repeats bit for bit on a CPU of the same kind with the same number of threads
+    and the same versions, however often it is stopped and resumed. When the fleet loses an agent,
+    the run goes on from its newest joint checkpoint, as often as `fleet.retries` says.
 
     Args:
         overwrite: replace a run of the same name.
@@ -134,9 +134,12 @@ def _attempt(
     )
     if found and progress:
         capability.restore(progress.capability)
-        run = RunFolder.resume(root, recipe, progress)
+        note_machines(progress.machines, fleet.machines(), observer.note)
+        run = RunFolder.resume(root, recipe, progress, fleet.machines())
     else:
-        run = RunFolder.create(root, recipe, overwrite=overwrite or resume)
+        run = RunFolder.create(
+            root, recipe, overwrite=overwrite or resume, machines=fleet.machines()
+        )
     start = progress.completed if progress else 0
     loggers = Loggers(recipe, run.path, observer.note, start)
     recorder = Recorder(recipe, run, observer, loggers, start)
@@ -154,8 +157,8 @@ def _attempt(
     ):
         phases = Phases(observer.phase, stop)
         with (
-            Saver(recipe, run, fleet.checkpoint, data, phases) as saver,
-            _kept_whatever_happens(run, fleet, saver),
+            Saver(recipe, run, fleet.checkpoint, data) as saver,
+            _kept_whatever_happens(run, fleet, saver, observer, phases),
         ):
             co_train(
                 fleet,
@@ -174,6 +177,7 @@ def _attempt(
                 record=recorder.step,
                 evaluate=evaluate,
                 settle=saver.settle,
+                leave=saver.leave,
                 checkpoint=lambda completed: saver.after(
                     completed, capability.state(), recorder.score
                 ),
@@ -192,10 +196,13 @@ def _models_uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def _kept_whatever_happens(run: RunFolder, fleet: Fleet, saver: Saver) -> Iterator[None]:
+def _kept_whatever_happens(
+    run: RunFolder, fleet: Fleet, saver: Saver, observer: Observer, phases: Phases
+) -> Iterator[None]:
     """Save the agents however the block ends, and record how it did."""
 
     def save() -> None:
+        phases.last("save")
         saver.finish()
         with explain_disk(run.path):
             run.add_agents(fleet.save)
@@ -206,9 +213,13 @@ def _kept_whatever_happens(run: RunFolder, fleet: Fleet, saver: Saver) -> Iterat
         save()
         state = "finished"
     except (Interrupted, UserError) as error:
-        with suppress(UserError):  # the disk may be full; the first error says what to do
-            save()
         state = "interrupted" if isinstance(error, Interrupted) else "failed"
+        try:
+            save()
+        except UserError:  # the disk may be full; the first error says what to do
+            pass
+        except AgentLost as lost:  # no reason to go on: the run was to end
+            observer.note(f"{lost}; the newest checkpoint is what there is of this run")
         raise
     except KeyboardInterrupt:
         state = "interrupted"

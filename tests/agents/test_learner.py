@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -265,8 +266,26 @@ def test_long_and_short_rows_weigh_the_same(kim: Policy) -> None:
     assert update.loss == pytest.approx(-mean, abs=1e-6)
 
 
-def test_the_schedule_counts_updates(kim: Policy) -> None:
-    """Linear with 2 warm-up updates of 8: 0, 1/2, 1, 5/6, … of the rate."""
+TOTAL = 8
+
+
+def share_of_the_rate(schedule: str, warmup: int, update: int) -> float:
+    """Of the learning rate, at an update counted from 0, in a run of `TOTAL`."""
+    if update < warmup:
+        return update / warmup
+    progress = (update - warmup) / max(1, TOTAL - warmup)
+    return {
+        "constant": 1.0,
+        "linear": 1.0 - progress,
+        "cosine": (1.0 + math.cos(math.pi * progress)) / 2.0,
+    }[schedule]
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 2, 5, TOTAL, 100])
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_every_schedule_warms_up_and_counts_updates(
+    kim: Policy, schedule: Literal["constant", "linear", "cosine"], warmup: int
+) -> None:
     learner = Learner(
         kim,
         None,
@@ -275,13 +294,13 @@ def test_the_schedule_counts_updates(kim: Policy) -> None:
         ratio=Ratio(),
         clip=Clip(),
         update=Update(),
-        optimizer=Optimizer(learning_rate=RATE, schedule="linear", warmup_updates=2),
-        total_updates=8,
+        optimizer=Optimizer(learning_rate=RATE, schedule=schedule, warmup_updates=warmup),
+        total_updates=TOTAL,
     )
     lessons = lessons_of(kim, peer=False)
     updates = [update for _ in range(2) for update in learner.learn(lessons)[1]]
-    shares = [0, 1 / 2, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]
-    assert [u.learning_rate / RATE for u in updates] == pytest.approx(shares)
+    shares = [share_of_the_rate(schedule, warmup, update) for update in range(TOTAL)]
+    assert [u.learning_rate / RATE for u in updates] == pytest.approx(shares, abs=1e-12)
 
 
 def test_the_gradient_is_clipped_to_its_largest_norm(kim: Policy) -> None:

@@ -31,3 +31,18 @@ def test_steps_that_half_precision_rounds_away(
     assert [text.split(":")[0] for text in cautions(recipe)] == ["agents.kim.dtype"] * lost
     weight = torch.full((), 0.02, dtype=getattr(torch, dtype))
     assert bool(weight - rate == weight) == lost
+
+
+@pytest.mark.parametrize(
+    ("warmup", "slow"), [(0, []), (11, []), (12, ["kim", "lee"]), (5, []), (500, ["kim", "lee"])]
+)
+def test_a_warm_up_that_the_run_does_not_outlast(
+    tiny_recipe: Callable[..., dict[str, Any]], warmup: int, slow: list[str]
+) -> None:
+    """3 steps of 2·2 updates are 12 in all."""
+    raw = tiny_recipe(update={"mini_batches": 2})
+    recipe = recipe_from_dict(raw, [f"optimizer.warmup_updates={warmup}"])
+    found = cautions(recipe)
+    assert len(found) == len(slow)
+    for name, text in zip(slow, found, strict=True):
+        assert text.startswith(f"optimizer.warmup_updates: agent {name} makes 12 updates in all")

@@ -7,10 +7,24 @@ import torch
 from ray.exceptions import (
     ActorDiedError,
     ActorUnavailableError,
+    ActorUnschedulableError,
     GetTimeoutError,
+    LocalRayletDiedError,
+    NodeDiedError,
+    ObjectLostError,
+    ObjectStoreFullError,
+    OutOfDiskError,
     OutOfMemoryError,
+    OwnerDiedError,
+    RayActorError,
+    RayChannelTimeoutError,
     RayError,
+    RaySystemError,
     RayTaskError,
+    RpcError,
+    RuntimeEnvSetupError,
+    TaskPlacementGroupRemoved,
+    WorkerCrashedError,
 )
 
 from hacrl.errors import UserError
@@ -38,7 +52,22 @@ def raised_there(cause: Exception) -> RayTaskError:
             ActorUnavailableError("RpcError: Socket closed rpc_code: 14", b"0" * 16),
             "its process ended at once, most often killed by the system for lack of memory",
         ),
-        (RayError("something else\nat length"), "something else"),
+        (
+            raised_there(NodeDiedError("what a call needed is gone")),
+            "its node has left the cluster",
+        ),
+        (
+            ActorDiedError(
+                RayTaskError(
+                    "Worker.__init__",
+                    "ray::Worker\nModuleNotFoundError: No module named 'hacrl'",
+                    ModuleNotFoundError("No module named 'hacrl'"),
+                    *("worker", 1, "host"),
+                )
+            ),
+            "its process could not start (ModuleNotFoundError: No module named 'hacrl')",
+        ),
+        (RayError("something else\nat length"), "Ray could not reach it (RayError); its logs"),
     ],
 )
 def test_the_likely_cause_is_one_line(error: RayError, words: str) -> None:
@@ -47,6 +76,49 @@ def test_the_likely_cause_is_one_line(error: RayError, words: str) -> None:
     assert said.startswith(words)
     assert "\n" not in said
     assert "node has left" in likely_cause(error, 7.0, "fleet.seconds", node_alive=False)
+
+
+MARK = "The actor 0a1b is unavailable. The task may or may not have been executed."
+
+
+class UnheardError(RayError):
+    """As a later version of Ray may have."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ActorUnavailableError(MARK, b"0" * 16),
+        ActorDiedError(),
+        RayActorError("0a", MARK),
+        ActorUnschedulableError(MARK),
+        LocalRayletDiedError(MARK),
+        NodeDiedError(MARK),
+        ObjectLostError("0a", None, MARK),
+        OwnerDiedError("0a", None, MARK),
+        ObjectStoreFullError(MARK),
+        OutOfDiskError(MARK),
+        OutOfMemoryError(MARK),
+        RayChannelTimeoutError(MARK),
+        RaySystemError(MARK),
+        RpcError(MARK),
+        RuntimeEnvSetupError(MARK),
+        TaskPlacementGroupRemoved(MARK),
+        WorkerCrashedError(MARK),
+        GetTimeoutError(MARK),
+        UnheardError(MARK),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_no_text_of_rays_stands_in_place_of_a_cause(error: RayError, wrapped: bool) -> None:
+    if wrapped:
+        error = raised_there(error)
+    assert is_loss(error)
+    said = likely_cause(error, 7.0, "fleet.seconds", node_alive=True)
+    for words in ("may or may not", "0a1b", "actor", "\n", "died unexpectedly"):
+        assert words not in said
+    assert len(said) > 10
 
 
 @pytest.mark.parametrize("cause", [UserError("agent kim: no"), OSError(28, "No space left")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,72 @@ def test_the_card_tells_the_story(run: Path, qwen_folder: Path, tmp_path: Path) 
     assert recipe["agents"]["kim"]["lora"]["rank"] == 4
     exported(run, "lee", tmp_path / "lee")
     assert card_of(tmp_path / "lee")[0]["library_name"] == "transformers"
+
+
+def test_an_agent_that_was_lost_counts_the_steps_that_it_learned_from(
+    run: Path, tmp_path: Path
+) -> None:
+    """lee was lost in step 1, and went on in step 2 as it had been saved after step 0."""
+    folder = tmp_path / "pair"
+    shutil.copytree(run, folder)
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    first, _, third = (row for row in rows if row["agent"] == "lee")
+    third["policy_version"] = first["policy_version"] + first["updates"]
+    there = [row for row in rows if (row["agent"], row["step"]) != ("lee", 1)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in there))
+    (note,) = exported(folder, "lee", tmp_path / "lee")
+    assert "lee after step 3, from" in note
+    assert note.endswith("; it learned in 2 of them, and was lost in between")
+    card = card_of(tmp_path / "lee")[1]
+    assert "steps | 2 of the first 3, of 8 prompts" in card
+    assert f"{first['reward']:.3f} in the first step, {third['reward']:.3f} in the last" in card
+    (note,) = exported(folder, "kim", tmp_path / "kim")
+    assert note.startswith("kim after step 3, from ")
+    assert "it learned in" not in note
+    assert "steps | 3, of 8 prompts" in card_of(tmp_path / "kim")[1]
+
+
+def test_an_agent_that_was_missing_at_the_end_is_of_its_last_checkpoint(
+    run: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pair"
+    shutil.copytree(run, folder)
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    first, second, _ = (row for row in rows if row["agent"] == "lee")
+    # It is as it was saved after step 0; the row of step 1 tells of what was lost with it.
+    there = [row for row in rows if (row["agent"], row["step"]) != ("lee", 2)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in there))
+    (folder / "agents" / "lee" / "agent.json").write_text(
+        json.dumps({"version": second["policy_version"]})
+    )
+    (note,) = exported(folder, "lee", tmp_path / "lee")
+    assert note.startswith("lee after step 1, from ")
+    card = card_of(tmp_path / "lee")[1]
+    assert f"{first['reward']:.3f} in the first step, {first['reward']:.3f} in the last" in card
+    assert "| held | 1 |" in card
+    assert "| held | 2 |" not in card
+    assert "| held | 3 |" not in card
+    assert not (tmp_path / "lee" / "agent.json").exists()
+
+
+def test_the_card_says_where_problems_of_the_hub_are(run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pair"
+    shutil.copytree(run, folder)
+    recipe = yaml.safe_load((run / "recipe.yaml").read_text())
+    recipe["tasks"]["gsm"] = recipe["tasks"]["bits"] | {
+        "source": {"type": "hub", "id": "openai/gsm8k", "config": "main"}
+    }
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    state = json.loads((run / "state.json").read_text())
+    state["versions"]["torch"] = "1.2.3"
+    (folder / "state.json").write_text(json.dumps(state))
+    exported(folder, "lee", tmp_path / "lee")
+    head, text = card_of(tmp_path / "lee")
+    assert "torch 1.2.3" in text, "that of the run, not of the export"
+    assert head["datasets"] == ["openai/gsm8k"]
+    assert "bits: jsonl problems.jsonl; gsm: hub openai/gsm8k (main, train) |" in text
+    table = text.split("## Recipe")[0]
+    assert str(tmp_path.parent) not in table, "a folder of this machine means nothing elsewhere"
 
 
 def test_checkpoints_can_be_exported(run: Path, tmp_path: Path) -> None:

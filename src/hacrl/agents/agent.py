@@ -25,9 +25,10 @@ from hacrl.agents.sharding import ALONE, Share, shard
 from hacrl.config.schema import Advantage, AgentSpec, Recipe
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
-__all__ = ["Agent"]
+__all__ = ["STATE", "Agent"]
 
-_STATE = "agent.json"
+STATE = "agent.json"
+"""What a checkpoint has of an agent besides its policy and its learner."""
 
 
 class Agent(Respondent):
@@ -164,7 +165,7 @@ class Agent(Respondent):
         self.save(folder)
         self._learner.save(folder)
         text = json.dumps({"version": self.version}) + "\n"
-        self._policy.share.write(lambda: (folder / _STATE).write_text(text, "utf-8"))
+        self._policy.share.write(lambda: (folder / STATE).write_text(text, "utf-8"))
 
     def restore(self, folder: Path) -> None:
         """Continue from what `checkpoint` wrote. Executes no code from the folder.
@@ -174,7 +175,7 @@ class Agent(Respondent):
         """
         restore_policy(self._policy, folder)
         self._learner.restore(folder)
-        self.version = json.loads((folder / _STATE).read_text("utf-8"))["version"]
+        self.version = json.loads((folder / STATE).read_text("utf-8"))["version"]
         self._sampler.weights_changed()
 
     def _learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:

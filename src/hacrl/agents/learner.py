@@ -89,7 +89,8 @@ class Learner:
             fused=True,
         )
         self._scheduler = get_scheduler(
-            optimizer.schedule,
+            # transformers' `constant` leaves the warm-up out.
+            "constant_with_warmup" if optimizer.schedule == "constant" else optimizer.schedule,
             self._optimizer,
             num_warmup_steps=optimizer.warmup_updates,
             num_training_steps=total_updates,

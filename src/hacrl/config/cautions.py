@@ -23,4 +23,10 @@ def cautions(recipe: Recipe) -> list[str]:
                 f"agents.{name}.dtype: steps of {rate:g} are rounded away in {agent.dtype} "
                 "weights; use float32 with update.autocast: bfloat16"
             )
+        total = recipe.steps * recipe.updates_per_step(name)
+        if recipe.optimizer.warmup_updates >= total:
+            found.append(
+                f"optimizer.warmup_updates: agent {name} makes {total} updates in all, so its "
+                "learning rate never comes to its full value; warm up over fewer"
+            )
     return found

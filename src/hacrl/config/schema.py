@@ -186,7 +186,10 @@ class Optimizer(Strict):
     weight_decay: NonNegativeFloat = 0.0
     max_grad_norm: PositiveFloat = 1.0
     schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """After the warm-up. `linear` and `cosine` fall to 0 at the end of the run."""
     warmup_updates: NonNegativeInt = 0
+    """W, with any schedule: update u of a run, counted from 0, has u/W of the learning rate while
+    u < W. Skipped updates do not count."""
 
 
 class Recipe(Strict):

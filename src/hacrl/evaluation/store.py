@@ -21,26 +21,12 @@ from hacrl.errors import UserError
 from hacrl.evaluation.answers import Answer, Headline
 from hacrl.evaluation.jobs import Job
 from hacrl.evaluation.targets import Target
+from hacrl.runs.schemas import ANSWERS
 from hacrl.runs.writing import write_parquet, write_text
 
 __all__ = ["Stored", "open_store", "read_answers", "stored_evaluations", "write_answers"]
 
 _ABOUT = "evaluation.json"
-_SCHEMA = pa.schema(
-    [
-        ("problem", pa.string()),
-        ("sample", pa.int32()),
-        ("prompt", pa.string()),
-        ("gold", pa.string()),
-        ("response", pa.string()),
-        ("tokens", pa.int32()),
-        ("finished", pa.bool_()),
-        ("too_long", pa.bool_()),
-        ("reward", pa.float64()),
-        ("outcome", pa.string()),
-        ("answer", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +135,7 @@ def write_answers(path: Path, answers: Iterable[Answer]) -> None:
     rows = [asdict(answer) for answer in answers]
     columns = {field.name: [row[field.name] for row in rows] for field in fields(Answer)}
     try:
-        write_parquet(path, columns, _SCHEMA)
+        write_parquet(path, columns, ANSWERS)
     except OSError as error:
         raise UserError(
             f"{path}: cannot be written ({error.strerror or error})\n"

@@ -6,8 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from ray.exceptions import RayError
-
 from hacrl.errors import UserError
 from hacrl.fleet.ranks import Asked, RankError
 
@@ -20,14 +18,20 @@ class Absences:
     Args:
         retries: how often each agent is taken back.
         reload: begins to load an agent of that name in new processes.
+        explain: why an agent failed to start.
         note: is told of returns; from any thread.
     """
 
     def __init__(
-        self, retries: int, reload: Callable[[str], Asked], note: Callable[[str], None]
+        self,
+        retries: int,
+        reload: Callable[[str], Asked],
+        explain: Callable[[str, RankError], str],
+        note: Callable[[str], None],
     ) -> None:
         self._retries = retries
         self._reload = reload
+        self._explain = explain
         self._note = note
         self._calls: dict[str, Asked | None] = {}  # None for one that does not return
         self._times: Counter[str] = Counter()
@@ -61,8 +65,9 @@ class Absences:
             try:
                 call.wait(seconds)
                 restore(name)
-            except (RankError, RayError, UserError) as error:
-                self._note(f"agent {name} could not rejoin: {error}")
+            except (RankError, UserError) as error:
+                why = self._explain(name, error) if isinstance(error, RankError) else error
+                self._note(f"agent {name} could not rejoin: {why}")
                 with self._lock:
                     self._begin(name)
                 continue

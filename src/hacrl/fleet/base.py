@@ -30,6 +30,9 @@ class Fleet(Protocol):
     def agents(self) -> tuple[str, ...]:
         """Names, in the order of the recipe."""
 
+    def machines(self) -> Mapping[str, Mapping[str, str]]:
+        """Where each agent computes, as far as it is there. See `hacrl.machine`."""
+
     def positions(self) -> Mapping[str, int | None]:
         """Tokens of prompt and response that each model can address, None if unlimited."""
 

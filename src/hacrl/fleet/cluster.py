@@ -1,89 +1,73 @@
-"""The Ray cluster of a run, and what each agent takes of it."""
+"""The Ray cluster of a run: joined, or started on this machine."""
 
 from __future__ import annotations
 
 import logging
 import os
 import socket
-from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import ray
+from ray.exceptions import RayError
 
 from hacrl.config import Recipe
-from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError, first_line
 
-__all__ = ["connect", "is_alive", "options", "shortage", "threads"]
+__all__ = ["Connection", "connect", "is_alive", "share"]
+
+Connection = Literal["found", "joined", "own"]
+"""Whose the cluster is: the program was connected before, the run has joined one, or has started
+one on this machine, which nobody else can join."""
 
 _LOCAL = "local"
 _REACHED = 5.0
 """Seconds within which a node must accept a connection."""
+_SHORT = "/tmp/ray"
+"""Where Ray keeps its files unless the environment names another place."""
 
 
-def connect(recipe: Recipe) -> bool:
+def connect(recipe: Recipe, note: Callable[[str], None]) -> Connection:
     """Join the cluster that the recipe names, or start one on this machine.
 
-    Returns:
-        Whether it was done here: a program that is connected already stays so.
+    Args:
+        note: is told where Ray's files are, if that is not where the environment says.
 
     Raises:
-        UserError: there is none at the address.
+        UserError: there is none at the address, or none can be started.
     """
     if ray.is_initialized():
-        return False
+        return "found"
     # Ray's own default, said aloud since it warns of a change to come: without a GPU of its own, an
     # agent sees none.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
     address = recipe.fleet.address or os.environ.get("RAY_ADDRESS") or _LOCAL
-    _check_reachable(address)
-    here: dict[str, Any] = {}
     if address == _LOCAL:
-        # A recipe runs on any machine: agents may outnumber its cores, and take turns.
-        wanted = sum(agent.resources.cpus * agent.ranks for agent in recipe.agents.values())
-        here = {
-            "num_cpus": max(os.cpu_count() or 1, int(-(-wanted // 1))),
-            "include_dashboard": False,
-        }
+        _start(recipe, note)
+        return "own"
+    _check_reachable(address)
     try:
-        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **here)
+        _init(address)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(
             f"fleet.address: no Ray cluster can be joined at {address} ({first_line(error)})"
         ) from error
-    return True
+    return "joined"
 
 
-def _check_reachable(address: str) -> None:
-    """Say at once what `ray.init` would find out after many minutes."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or "/" in host:
-        return
+def share(value: Any, what: str) -> Any:
+    """Put a value where all agents can read it.
+
+    Raises:
+        UserError: there is no room for it.
+    """
     try:
-        with socket.create_connection((host, int(port)), timeout=_REACHED):
-            pass
-    except OSError as error:
+        return ray.put(value)
+    except RayError as error:
         raise UserError(
-            f"fleet.address: no Ray cluster can be joined at {address} ({error.strerror or error})"
+            f"fleet: Ray's object store on this machine has no room for {what} "
+            f"({type(error).__name__}); free memory and disk here, or lower prompts_per_step"
         ) from error
-
-
-def options(recipe: Recipe, name: str) -> dict[str, Any]:
-    """Options of the actor of each of an agent's ranks. To be called once connected."""
-    spec = recipe.agents[name]
-    wanted = spec.resources
-    return {
-        "num_cpus": wanted.cpus,
-        "num_gpus": _gpus(spec),
-        "resources": dict(wanted.custom),
-        **({"label_selector": dict(wanted.node)} if wanted.node else {}),
-    }
-
-
-def threads(recipe: Recipe, name: str) -> int:
-    """CPU threads of an agent's process."""
-    return recipe.threads or max(1, int(recipe.agents[name].resources.cpus))
 
 
 def is_alive(node: str) -> bool:
@@ -102,32 +86,55 @@ def is_alive(node: str) -> bool:
     return False
 
 
-def shortage(recipe: Recipe, agent: str | None = None) -> str | None:
-    """What all agents together want beyond what the cluster has now, None if it suffices.
+def _start(recipe: Recipe, note: Callable[[str], None]) -> None:
+    """Start Ray here, with its files where the environment says, or else in the usual place.
 
-    Args:
-        agent: speak of the kinds of resources alone that this one wants.
+    The sockets of all its processes are files, whose paths may have about a hundred bytes.
     """
-    wants = {
-        name: _amounts(options(recipe, name), spec.ranks) for name, spec in recipe.agents.items()
-    }
-    total = sum((Counter(own) for own in wants.values()), Counter[str]())
-    present: Mapping[str, float] = ray.cluster_resources()
-    lacking = [
-        f"{amount:g} {kind}, of which it has {present.get(kind, 0.0):g}"
-        for kind, amount in total.items()
-        if amount > present.get(kind, 0.0) and (agent is None or kind in wants[agent])
-    ]
-    return f"the agents want {' and '.join(lacking)} in all" if lacking else None
+    # A recipe runs on any machine: agents may outnumber its cores, and take turns.
+    wanted = sum(agent.resources.cpus * agent.ranks for agent in recipe.agents.values())
+    cores = max(os.cpu_count() or 1, int(-(-wanted // 1)))
+    here: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False}
+    try:
+        try:
+            _init(_LOCAL, **here)
+        except OSError as error:
+            variable = "RAY_TMPDIR" if "RAY_TMPDIR" in os.environ else "TMPDIR"
+            if variable not in os.environ or isinstance(error, ConnectionError):
+                raise
+            why = f"Ray cannot keep its files below {variable} ({_why(error)})"
+            try:
+                _init(_LOCAL, **here, _temp_dir=_SHORT)
+            except OSError as again:
+                raise UserError(
+                    f"{why}, nor in {_SHORT} ({_why(again)}); set RAY_TMPDIR to a folder with a "
+                    "short path"
+                ) from again
+            note(f"{why}; they are in {_SHORT}")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"fleet: Ray cannot be started on this machine ({first_line(error)})"
+        ) from error
 
 
-def _amounts(taken: Mapping[str, Any], ranks: int) -> dict[str, Any]:
-    named = {"CPU": taken["num_cpus"], "GPU": taken["num_gpus"], **taken["resources"]}
-    return {kind: amount * ranks for kind, amount in named.items() if amount}
+def _why(error: OSError) -> str:
+    """Ray's own check of the length of paths gives no number of an error."""
+    return error.strerror or "the paths of its sockets would be too long"
 
 
-def _gpus(spec: AgentSpec) -> float:
-    if spec.resources.gpus is not None:
-        return spec.resources.gpus
-    on_cpu = spec.device.startswith("cpu")
-    return 1.0 if not on_cpu and ray.cluster_resources().get("GPU", 0.0) > 0 else 0.0
+def _init(address: str, **options: Any) -> None:
+    ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **options)
+
+
+def _check_reachable(address: str) -> None:
+    """Say at once what `ray.init` would find out after many minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        return
+    try:
+        with socket.create_connection((host, int(port)), timeout=_REACHED):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"fleet.address: no Ray cluster can be joined at {address} ({error.strerror or error})"
+        ) from error

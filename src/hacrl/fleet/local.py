@@ -9,6 +9,7 @@ from hacrl.agents.agent import Agent
 from hacrl.agents.loading import SharedModels, load_config, load_tokenizer
 from hacrl.agents.reporting import LearnReport
 from hacrl.config.schema import Recipe
+from hacrl.machine import machine
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["LocalFleet"]
@@ -37,6 +38,9 @@ class LocalFleet:
     @property
     def agents(self) -> tuple[str, ...]:
         return tuple(self._agents)
+
+    def machines(self) -> dict[str, dict[str, str]]:
+        return {name: machine() for name in self._agents}
 
     def positions(self) -> dict[str, int | None]:
         return {name: agent.positions for name, agent in self._agents.items()}

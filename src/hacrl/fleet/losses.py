@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayError, RayTaskError
+from ray.exceptions import (
+    ActorPlacementGroupRemoved,
+    ActorUnschedulableError,
+    GetTimeoutError,
+    LocalRayletDiedError,
+    NodeDiedError,
+    ObjectLostError,
+    ObjectStoreFullError,
+    OutOfDiskError,
+    OutOfMemoryError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+    RpcError,
+    RuntimeEnvSetupError,
+    TaskPlacementGroupRemoved,
+    TaskUnschedulableError,
+    WorkerCrashedError,
+)
 from safetensors import SafetensorError
 
 from hacrl.errors import UserError, first_line
@@ -13,11 +32,28 @@ from hacrl.fleet.worker import NotLoaded, Place, RankSilent
 
 __all__ = ["Loss", "is_loss", "likely_cause", "own_error"]
 
-_ABRUPT = (
-    *("Socket closed", "Connection reset", "Connection refused", "was restarted"),
-    "worker process has died",
+_NODE_GONE = "its node has left the cluster"
+_CAUSES: Sequence[tuple[type[RayError] | tuple[type[RayError], ...], str]] = (
+    ((NodeDiedError, LocalRayletDiedError), _NODE_GONE),
+    (OutOfDiskError, "the disk of its node, or of this one, has no room for Ray's objects"),
+    (ObjectStoreFullError, "Ray's object store on its node, or on this one, is full"),
+    (ObjectLostError, "what it was sent, or its answer, was lost with another process or node"),
+    (RuntimeEnvSetupError, "the runtime environment of the Ray job cannot be made on its node"),
+    (
+        (
+            *(ActorUnschedulableError, TaskUnschedulableError),
+            *(ActorPlacementGroupRemoved, TaskPlacementGroupRemoved),
+        ),
+        "Ray has no place for it; see agents.*.resources",
+    ),
+    (RpcError, "Ray cannot be reached; its head may have ended"),
+    (
+        (RayActorError, WorkerCrashedError),
+        "its process ended at once, most often killed by the system for lack of memory",
+    ),
 )
-"""How Ray speaks of a process that ended without a word."""
+"""What an error of Ray's means for an agent, by its class, the first that fits. Ray's own texts
+speak of actors and tasks, and change with its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +75,7 @@ class Loss:
 
 def is_loss(error: RayError) -> bool:
     """Whether an error means that the agent is gone, as opposed to an error of the agent's own."""
+    error = _innermost(error)
     if not isinstance(error, RayTaskError):
         return True
     return isinstance(error.cause, NotLoaded | RankSilent | MemoryError | torch.OutOfMemoryError)
@@ -47,6 +84,7 @@ def is_loss(error: RayError) -> bool:
 def own_error(error: RayError) -> Exception:
     """What the agent raised itself, if its callers know how to speak of it; else all that Ray
     knows, with the traceback of the other process."""
+    error = _innermost(error)
     cause = error.cause if isinstance(error, RayTaskError) else None
     return cause if isinstance(cause, UserError | OSError | SafetensorError) else error
 
@@ -60,7 +98,8 @@ def likely_cause(error: RayError, seconds: float, key: str, *, node_alive: bool)
         node_alive: whether the node on which it was is still part of the cluster.
     """
     if not node_alive:
-        return "its node has left the cluster"
+        return _NODE_GONE
+    error = _innermost(error)
     if isinstance(error, GetTimeoutError):
         return (
             f"no answer within {seconds:g} s, and it was ended; it hung, or {key} is too little "
@@ -75,6 +114,24 @@ def likely_cause(error: RayError, seconds: float, key: str, *, node_alive: bool)
         return f"one of its ranks was gone or too late ({first_line(cause)})"
     if isinstance(cause, NotLoaded):
         return "its process had ended since the phase before, most often killed for lack of memory"
-    if any(sign in str(error) for sign in _ABRUPT):
-        return "its process ended at once, most often killed by the system for lack of memory"
-    return first_line(error)
+    if isinstance(error, RayActorError) and error.actor_init_failed:
+        return f"its process could not start ({_last_line(error)})"
+    for kind, words in _CAUSES:
+        if isinstance(error, kind):
+            return words
+    return (
+        f"Ray could not reach it ({type(error).__name__}); its logs there say more, below "
+        "/tmp/ray/session_latest/logs unless TMPDIR is set"
+    )
+
+
+def _innermost(error: RayError) -> RayError:
+    """An error of Ray's that another wraps: what a call needed was lost with somebody else."""
+    while isinstance(error, RayTaskError) and isinstance(error.cause, RayError):
+        error = error.cause
+    return error
+
+
+def _last_line(error: RayError) -> str:
+    """The end of the traceback of another process, where its error is."""
+    return str(error).strip().splitlines()[-1].strip().rstrip(".")

@@ -16,8 +16,10 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from hacrl.fleet.losses import is_loss
 from hacrl.fleet.worker import RankSilent
 
-__all__ = ["Asked", "RankError", "Ranks", "blame"]
+__all__ = ["FETCH", "Asked", "RankError", "Ranks", "blame"]
 
+FETCH = 1.0
+"""Seconds in which an answer that was given may come from another node."""
 _GRACE = 30.0
 """Seconds in which the other ranks may answer, once one has failed."""
 
@@ -53,6 +55,7 @@ class Ranks:
         self._wanted = wanted
         self._group: PlacementGroup | None = None
         self._ended = False
+        self._arrivals: list[Any] = []
         self.size = size
         if size > 1:
             label = wanted.pop("label_selector", None)
@@ -80,6 +83,9 @@ class Ranks:
                 self._place()
                 self._ended = False
             repeats = {"max_task_retries": -1 if self.size == 1 else 0}
+            self._arrivals = [
+                actor.place.options(**repeats).remote(probe) for actor in self._actors
+            ]
             calls = [
                 actor.start.options(**repeats).remote(
                     checkpoint, probe, anew=anew, meeting=self._meeting
@@ -87,6 +93,15 @@ class Ranks:
                 for actor in self._actors
             ]
             return Asked(self, self._actors, calls)
+
+    def arrived(self) -> list[Any]:
+        """The `Place` of each rank as far as it has one since `start`, None of the others."""
+        places = []
+        for call in self._arrivals:
+            done, _ = ray.wait([call], timeout=FETCH)
+            place = _answer(call) if done else None
+            places.append(None if isinstance(place, RayError) else place)
+        return places
 
     def end_processes(self, actors: list[Any]) -> None:
         """End the processes of some that were asked: they hang, or are out of step.

@@ -10,15 +10,16 @@ from types import TracebackType
 from typing import Any, Self
 
 import ray
+from ray.exceptions import GetTimeoutError
 
 from hacrl.agents.reporting import LearnReport
 from hacrl.config import Recipe
-from hacrl.errors import UserError
-from hacrl.fleet import cluster
+from hacrl.errors import UserError, first_line
+from hacrl.fleet import cluster, placing
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
-from hacrl.fleet.ranks import Asked, RankError, Ranks
+from hacrl.fleet.ranks import FETCH, Asked, RankError, Ranks
 from hacrl.fleet.turns import turns
 from hacrl.fleet.worker import Place, Worker
 from hacrl.records import Decoding, Pool, Prompt, Rollout
@@ -51,20 +52,22 @@ class RayFleet:
         rank_places: likewise, all ranks of each agent.
 
     Raises:
-        UserError: there is no cluster at the address.
+        UserError: there is no cluster at the address, or none can be started.
     """
 
     def __init__(self, recipe: Recipe, run: Path, note: Callable[[str], None]) -> None:
         self._recipe = recipe
         self._run = run
         self._note = note
-        self._connected_here = cluster.connect(recipe)
+        self._connection = cluster.connect(recipe, note)
         self._actors: dict[str, Ranks] = {}
         self.places: dict[str, Place] = {}
         self.rank_places: dict[str, list[Place]] = {}
         self._begun = False
         self._probe = run.parent / f".{run.name}.probe"
-        self._absences = Absences(recipe.fleet.retries, lambda name: self._start(name, None), note)
+        self._absences = Absences(
+            recipe.fleet.retries, lambda name: self._start(name, None), self._why_not_back, note
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +81,7 @@ class RayFleet:
         self._probe.unlink(missing_ok=True)
         for ranks in self._actors.values():
             ranks.end()
-        if self._connected_here:
+        if self._connection != "found":
             ray.shutdown()
 
     def start(self, checkpoint: Path | None) -> Self:
@@ -89,8 +92,7 @@ class RayFleet:
                 fit, or a node does not see the run folder.
         """
         if not self._actors:
-            if lacking := cluster.shortage(self._recipe):
-                self._note(f"waiting for the cluster: {lacking}")
+            self._check_room()
             self._actors = {name: self._place(name) for name in self.agents}
         self._absences.clear()
         self._run.parent.mkdir(parents=True, exist_ok=True)
@@ -114,14 +116,19 @@ class RayFleet:
     def agents(self) -> tuple[str, ...]:
         return tuple(self._recipe.agents)
 
+    def machines(self) -> dict[str, Mapping[str, str]]:
+        return {name: place.machine for name, place in self.places.items()}
+
     def positions(self) -> dict[str, int | None]:
+        limit = self._recipe.fleet.start_seconds
         here = self._present(self.agents)
-        return self._ask("start", here, lambda _, actor: actor.positions.remote())
+        return self._ask("start", here, lambda _, actor: actor.positions.remote(), limit)
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
-        table = ray.put(to_table(prompts, PROMPTS))
+        table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
+        limit = self._recipe.fleet.start_seconds
         here = self._present(self.agents)
-        return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table))
+        return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table), limit)
 
     def sample(
         self,
@@ -133,16 +140,17 @@ class RayFleet:
     ) -> dict[str, list[Rollout]]:
         self._begun = True
         self._take_back()
-        table = ray.put(to_table(prompts, PROMPTS))
+        table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
         tables = self._ask(
-            "sample",
+            "sample" if decoding is None else "evaluate",
             self._present(self.agents),
             lambda _, actor: actor.sample.remote(table, group_size, occasion, decoding),
         )
         return {name: from_table(own, Rollout) for name, own in tables.items()}
 
     def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> list[LearnReport]:
-        columns = ray.put(to_columns(pool))  # once; every learner of a node reads the same memory
+        # Once; every learner of a node reads the same memory.
+        columns = cluster.share(to_columns(pool), "the responses of a step")
         reports = self._ask(
             "learn",
             self._present(pool.agents),
@@ -166,14 +174,28 @@ class RayFleet:
         self.start(folder)
 
     def _place(self, name: str) -> Ranks:
-        wanted = cluster.options(self._recipe, name)
-        threads = cluster.threads(self._recipe, name)
+        wanted = placing.options(self._recipe, name)
+        threads = placing.threads(self._recipe, name)
 
         def make(rank: int, options: dict[str, Any]) -> Any:
             actor = _Actor.options(**options)
             return actor.remote(name, self._recipe, str(Path.cwd()), threads, rank)
 
-        return Ranks(make, wanted, self._recipe.agents[name].ranks)
+        try:
+            return Ranks(make, wanted, self._recipe.agents[name].ranks)
+        except ValueError as error:  # such as a label that Ray cannot read
+            raise UserError(f"agents.{name}.resources: {first_line(error)}") from error
+
+    def _check_room(self) -> None:
+        """Wait for nodes where some may join, refuse where nobody can."""
+        missing = placing.obstacle(self._recipe)
+        if missing and self._connection == "own":
+            raise UserError(
+                f"fleet: {missing}; this Ray was started on this machine alone, and nothing can "
+                "join it\nLower agents.*.resources, or name a cluster with fleet.address"
+            )
+        if missing:
+            self._note(f"waiting for the cluster: {missing}")
 
     def _ask(
         self,
@@ -211,7 +233,7 @@ class RayFleet:
             asked = {name: begin(name) for name in group}
             for name, call in asked.items():
                 try:
-                    answers[name] = call.wait(max(deadline - time.monotonic(), 1.0))
+                    answers[name] = call.wait(max(deadline - time.monotonic(), min(FETCH, limit)))
                 except RankError as failed:
                     if not is_loss(failed.error):
                         raise own_error(failed.error) from failed.error
@@ -229,15 +251,24 @@ class RayFleet:
         return turns({name: {f"{at.node} {d}" for d in at.devices} for name, at in found.items()})
 
     def _lost(self, name: str, phase: str, failed: RankError, seconds: float) -> Loss:
-        error = failed.error
-        places = self.rank_places.get(name)
-        place = places[failed.rank or 0] if places else None
-        if place is None and (lacking := cluster.shortage(self._recipe, name)):
-            return Loss(name, None, phase, f"no place within {seconds:g} s, {lacking}")
-        key = "fleet.start_seconds" if phase == "start" else "fleet.seconds"
+        error, starting = failed.error, phase == "start"
+        known = self._actors[name].arrived() if starting else self.rank_places[name]
+        place = known[failed.rank or 0]
+        if starting and isinstance(error, GetTimeoutError) and None in known:
+            why = placing.obstacle(self._recipe, name) or (
+                "though the cluster could have one: others hold it, the agents do not fit on its "
+                "nodes together, or fleet.start_seconds is too little"
+            )
+            return Loss(name, None, phase, f"no place within {seconds:g} s, {why}")
+        key = "fleet.start_seconds" if starting else "fleet.seconds"
         alive = place is None or cluster.is_alive(place.node)
         cause = likely_cause(error, seconds, key, node_alive=alive)
         return Loss(name, place, phase, cause, failed.rank)
+
+    def _why_not_back(self, name: str, failed: RankError) -> str:
+        if not is_loss(failed.error):
+            return first_line(own_error(failed.error))
+        return self._lost(name, "start", failed, self._recipe.fleet.start_seconds).cause
 
     def _lose(self, losses: Sequence[Loss]) -> None:
         if not losses:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from hacrl.agents.reporting import LearnReport, LessonRecord
 from hacrl.agents.sharding import Share
 from hacrl.config import Recipe
 from hacrl.errors import first_line
+from hacrl.machine import machine
 from hacrl.records import Decoding, Prompt
 from hacrl.records_arrow import (
     LESSONS,
@@ -48,13 +49,15 @@ class RankSilent(Exception):  # noqa: N818 - says what another did
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a worker is, by names for people and Ray's id of the node, whether it sees a file of
-    the controller's, and the numbers of the GPUs that it has or shares."""
+    the controller's, the numbers of the GPUs that it has or shares, and what `hacrl.machine` says
+    there."""
 
     host: str
     node: str
     process: int
     sees: bool
     devices: tuple[str, ...] = ()
+    machine: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,22 @@ class Worker:
         )
         return host, self._store.port
 
+    def place(self, probe: Path) -> Place:
+        """Where this process is.
+
+        Args:
+            probe: a file that exists where the controller is.
+        """
+        context = ray.get_runtime_context()
+        return Place(
+            socket.gethostname(),
+            context.get_node_id(),
+            os.getpid(),
+            probe.exists(),
+            tuple(context.get_accelerator_ids().get("GPU", ())),
+            machine(),
+        )
+
     def start(
         self,
         checkpoint: Path | None,
@@ -118,21 +137,14 @@ class Worker:
 
         Args:
             checkpoint: where its own is; None leaves it as it is loaded.
-            probe: a file that exists where the controller is.
+            probe: see `place`.
             anew: load it from the recipe even if it is there.
             meeting: see `meeting_point`; None for an agent of one rank.
 
         Raises:
             UserError: the model cannot be loaded, or the checkpoint cannot be read.
         """
-        context = ray.get_runtime_context()
-        place = Place(
-            socket.gethostname(),
-            context.get_node_id(),
-            os.getpid(),
-            probe.exists(),
-            tuple(context.get_accelerator_ids().get("GPU", ())),
-        )
+        place = self.place(probe)
         if not place.sees:
             return place
         with self._with_others():

@@ -10,6 +10,7 @@ from typing import Any
 from hacrl.progress import duration
 from hacrl.report.reading import Row, RunData
 from hacrl.report.series import Group, get, t_interval
+from hacrl.runs.origin import origin
 
 __all__ = ["run_facts", "summary", "task_lines"]
 
@@ -25,6 +26,7 @@ def run_facts(run: RunData) -> list[tuple[str, str]]:
     facts = [
         ("state", run.state),
         ("steps", f"{run.completed:,} of {setting('steps') or 0:,}"),
+        ("steps without", _missed(run)),
         ("method", setting("method")),
         ("seed", setting("seed")),
         ("sharing", _sharing(setting("sharing"))),
@@ -37,10 +39,15 @@ def run_facts(run: RunData) -> list[tuple[str, str]]:
         ("capability window", setting("capability.window")),
         ("sampling", _sampling(run)),
         ("time in steps", duration(_seconds(run))),
+        ("computed on", _machines(run)),
         ("versions", ", ".join(f"{name} {value}" for name, value in run.versions.items())),
     ]
     if not run.recipe:
-        facts = [fact for fact in facts if fact[0] in ("state", "time in steps", "versions")]
+        facts = [
+            fact
+            for fact in facts
+            if fact[0] in ("state", "time in steps", "computed on", "versions")
+        ]
     return [(name, str(value)) for name, value in facts if value not in (None, "")]
 
 
@@ -50,10 +57,8 @@ def task_lines(run: RunData) -> list[str]:
     held_out = run.setting("evaluation.tasks") or {}
     for kind, tasks in (("trained on", run.setting("tasks") or {}), ("held out", held_out)):
         for name, task in tasks.items():
-            source = task.get("source") or {}
-            place = next((source[k] for k in ("path", "name", "dataset") if source.get(k)), "")
-            verifier = (task.get("verifier") or {}).get("type", "")
-            lines.append(f"{name} ({kind}): {source.get('type', '')} {place}, verifier {verifier}")
+            place = origin(task.get("source") or {})
+            lines.append(f"{name} ({kind}): {place}, verifier {_verifier(task)}")
     return lines
 
 
@@ -137,6 +142,31 @@ def _held_out(group: Group, agent: str) -> str:
 def _seconds(run: RunData) -> float:
     steps = {row["step"]: row["seconds"] for row in run.rows}
     return float(sum(sum(seconds.values()) for seconds in steps.values()))
+
+
+def _verifier(task: Mapping[str, Any]) -> str:
+    """Its type, or those of the parts of a sum."""
+    verifier = task.get("verifier") or {}
+    parts = [part.get("verifier", {}).get("type", "") for part in verifier.get("parts") or ()]
+    return f"{verifier.get('type', '')}{' of ' + ', '.join(parts) if parts else ''}"
+
+
+def _missed(run: RunData) -> str:
+    """How many steps went on without an agent that was lost."""
+    steps = {row["step"] for row in run.rows}
+    missed = {name: len(steps) - len(run.of(name)) for name in run.agents}
+    return ", ".join(f"{name} in {count:,}" for name, count in missed.items() if count)
+
+
+def _machines(run: RunData) -> str:
+    """Each kind of machine, with its agents if there are several."""
+    kinds: dict[str, list[str]] = {}
+    for name, own in run.machines.items():
+        about = f"{own.get('instructions')}, {own.get('threads')} threads"
+        kinds.setdefault(f"{own.get('processor')} ({about})", []).append(name)
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return "; ".join(f"{', '.join(names)}: {kind}" for kind, names in kinds.items())
 
 
 def _sharing(value: Any) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class RunData:
         rows: of `metrics.jsonl`, by step, one per step and agent.
         evaluations: of `evaluations.jsonl`, by step.
         notes: what had to be left out, in sentences.
+        machines: where each agent computed; see `hacrl.machine`.
     """
 
     path: Path
@@ -56,6 +57,7 @@ class RunData:
     rows: tuple[Row, ...]
     evaluations: tuple[Row, ...]
     notes: tuple[str, ...]
+    machines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def completed(self) -> int:
@@ -118,6 +120,7 @@ def read_run(path: Path, label: str) -> RunData:
         rows=tuple(rows),
         evaluations=tuple(evaluations),
         notes=tuple(notes),
+        machines=dict(state.get("machines") or {}),
     )
 
 

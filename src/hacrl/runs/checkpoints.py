@@ -17,7 +17,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -51,6 +51,7 @@ class Progress:
         score: by which the best checkpoint is chosen, None if there is none.
         lengths: bytes of the files that grow, by name.
         versions: of the libraries whose arithmetic matters, by name.
+        machines: where each agent computed; see `hacrl.machine`.
     """
 
     completed: int
@@ -59,6 +60,7 @@ class Progress:
     score: float | None
     lengths: Mapping[str, int]
     versions: Mapping[str, str]
+    machines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,18 +13,20 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from hacrl.agents.adapters import ADAPTER_CONFIG
+from hacrl.agents.agent import STATE as AGENT_STATE
 from hacrl.agents.loading import load_model
 from hacrl.config import Recipe, load_recipe
 from hacrl.config.lora import Lora
 from hacrl.errors import UserError, first_line
 from hacrl.runs.checkpoints import Checkpoint, best_checkpoint, checkpoints, newest_checkpoint
+from hacrl.runs.history import learned_steps
 from hacrl.runs.model_card import model_card
 from hacrl.runs.sealing import damage
-from hacrl.runs.writing import explain_disk
+from hacrl.runs.writing import explain_disk, read_lines
 
 __all__ = ["export", "push"]
 
-_OPTIMIZER_FILES = ("optimizer.safetensors", "learner.json", "agent.json")
+_OPTIMIZER_FILES = ("optimizer.safetensors", "learner.json", AGENT_STATE)
 _TOLERANCE = 1e-3
 """Largest difference of two log-probabilities that single precision explains."""
 
@@ -54,8 +57,16 @@ def export(
         raise UserError(f"--agent {agent}: {run} has the agents {', '.join(recipe.agents)}")
     if to.exists():
         raise UserError(f"--to {to}: exists already; name a folder that does not")
-    source, step = _source(run, recipe, agent, checkpoint)
-    note(f"{agent} after step {step}, from {source}")
+    source, most = _source(run, agent, recipe.steps, checkpoint)
+    lines = read_lines(run / "metrics.jsonl")
+    rows = [row for row in lines if row["agent"] == agent and row["step"] < most]
+    learned = learned_steps(rows, _updates(source))
+    step = learned[-1] + 1 if learned else 0
+    missed = step - len(learned)
+    note(
+        f"{agent} after step {step}, from {source}"
+        + (f"; it learned in {len(learned)} of them, and was lost in between" if missed else "")
+    )
     adapter = (source / ADAPTER_CONFIG).is_file()
     part = to.with_name(to.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
@@ -66,7 +77,7 @@ def export(
                 _merge(recipe, agent, source, part, note)
             elif merge:
                 note(f"{agent} was trained as a whole; there is nothing to merge")
-            card = model_card(run, recipe, agent, step, adapter=adapter and not merge)
+            card = model_card(run, recipe, agent, learned, adapter=adapter and not merge)
             (part / "README.md").write_text(card, "utf-8")
             part.rename(to)
     finally:
@@ -102,19 +113,27 @@ def _recipe(run: Path) -> Recipe:
     return load_recipe(run / "recipe.yaml")
 
 
-def _source(run: Path, recipe: Recipe, agent: str, wanted: str | None) -> tuple[Path, int]:
-    """The folder that holds the agent, and the steps that it has learned."""
+def _source(run: Path, agent: str, steps: int, wanted: str | None) -> tuple[Path, int]:
+    """The folder that holds the agent, and the steps that had been completed at most."""
     root = run / "checkpoints"
     if wanted is None:
         final = run / "agents" / agent
         if final.is_dir():
-            lines = (run / "metrics.jsonl").read_text("utf-8").count("\n")
-            return final, lines // len(recipe.agents)
+            return final, steps
         wanted = "last"
     found = _checkpoint(root, wanted)
     if problem := damage(found.path):
         raise UserError(f"checkpoint {found.path}: {problem}; choose another with --checkpoint")
     return found.agents / agent, found.step
+
+
+def _updates(source: Path) -> int | None:
+    """Updates that the weights have seen, where that is written beside them: in a checkpoint, or
+    where the agent was missing as the run ended and is as it was in one."""
+    state = source / AGENT_STATE
+    if not state.is_file():
+        return None
+    return int(json.loads(state.read_text("utf-8"))["version"])
 
 
 def _checkpoint(root: Path, wanted: str) -> Checkpoint:

@@ -1,7 +1,7 @@
 """The run folder.
 
 recipe.yaml             resolved, enough to repeat the run
-state.json              running, finished, interrupted or failed; versions
+state.json              running, finished, interrupted or failed; versions; the agents' machines
 metrics.jsonl           one object per step and agent
 rollouts/               every verified rollout, one Parquet file per step
 lessons/                what each learner made of each rollout, likewise
@@ -19,7 +19,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,12 +28,14 @@ from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool
 from hacrl.runs.checkpoints import Progress
+from hacrl.runs.schemas import FAULTS, LESSONS, ROLLOUTS
 from hacrl.runs.versions import library_versions
 from hacrl.runs.writing import append_lines, sync, write_parquet, write_text
 
 __all__ = ["RunFolder", "State"]
 
 State = Literal["running", "finished", "interrupted", "failed"]
+Machines = Mapping[str, Mapping[str, str]]
 
 
 class RunFolder:
@@ -43,12 +45,18 @@ class RunFolder:
     Use `RunFolder.create`, or `RunFolder.resume`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, machines: Machines | None = None) -> None:
         self.path = path
+        self.machines = machines or {}
 
     @classmethod
-    def create(cls, root: Path, recipe: Recipe, *, overwrite: bool) -> RunFolder:
+    def create(
+        cls, root: Path, recipe: Recipe, *, overwrite: bool, machines: Machines | None = None
+    ) -> RunFolder:
         """Make the folder `root/<recipe.name>` and write the resolved recipe.
+
+        Args:
+            machines: where each agent computes; see `Fleet.machines`.
 
         Raises:
             UserError: it exists and `overwrite` is false, or it exists and is no run folder.
@@ -59,15 +67,17 @@ class RunFolder:
             shutil.rmtree(path)
         for name in ("rollouts", "lessons"):
             (path / name).mkdir(parents=True)
-        run = cls(path)
+        run = cls(path, machines)
         write_text(path / "recipe.yaml", recipe_to_yaml(recipe))
         run.set_state("running")
         return run
 
     @classmethod
-    def resume(cls, root: Path, recipe: Recipe, progress: Progress) -> RunFolder:
+    def resume(
+        cls, root: Path, recipe: Recipe, progress: Progress, machines: Machines | None = None
+    ) -> RunFolder:
         """Go on in an existing folder: what was written after the checkpoint is taken back."""
-        run = cls(root / recipe.name)
+        run = cls(root / recipe.name, machines)
         for path in run._growing():
             if path.exists():
                 os.truncate(path, min(progress.lengths.get(path.name, 0), path.stat().st_size))
@@ -116,7 +126,7 @@ class RunFolder:
 
     def set_state(self, state: State) -> None:
         """Record how the run stands."""
-        content = {"state": state, "versions": library_versions()}
+        content = {"state": state, "versions": library_versions(), "machines": self.machines}
         write_text(self.path / "state.json", json.dumps(content, indent=2) + "\n")
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -141,15 +151,13 @@ class RunFolder:
             "outcome": [str(r.verdict.outcome) for r in pool.rows],
             "answer": [r.verdict.answer for r in pool.rows],
         }
-        write_parquet(self.path / "rollouts" / _step_file(pool.step), columns)
+        write_parquet(self.path / "rollouts" / _step_file(pool.step), columns, ROLLOUTS)
 
     def add_lessons(self, step: int, lessons: Iterable[LessonRecord]) -> None:
         """Store what each learner made of each rollout."""
         rows = list(lessons)
-        columns = {
-            field.name: [getattr(row, field.name) for row in rows] for field in fields(LessonRecord)
-        }
-        write_parquet(self.path / "lessons" / _step_file(step), columns)
+        columns = {name: [getattr(row, name) for row in rows] for name in LESSONS.names}
+        write_parquet(self.path / "lessons" / _step_file(step), columns, LESSONS)
 
     def add_faults(self, pool: Pool, reports: Iterable[LearnReport]) -> Path | None:
         """Store the rows of updates that were skipped, if there were any; the file that has them.
@@ -176,7 +184,7 @@ class RunFolder:
             return None
         path = self.path / "faults" / _step_file(pool.step)
         path.parent.mkdir(exist_ok=True)
-        write_parquet(path, {key: [row[key] for row in rows] for key in rows[0]})
+        write_parquet(path, {key: [row[key] for row in rows] for key in FAULTS.names}, FAULTS)
         return path
 
     def _growing(self) -> tuple[Path, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import jinja2
 from huggingface_hub import ModelCardData
 
 from hacrl.config import Recipe, recipe_to_yaml
+from hacrl.config.sources import HubSource, Source
 from hacrl.paths import BUNDLED, resolve
-from hacrl.runs.versions import library_versions
+from hacrl.runs.origin import origin
 from hacrl.runs.writing import read_lines
 
 __all__ = ["model_card"]
@@ -38,7 +40,8 @@ A language model that learned {{ tasks }} by reinforcement learning with verifia
 | this folder | a LoRA adapter; load it on top of that model with PEFT |
 {%- endif %}
 | learned from | {{ peers or "itself alone" }} |
-| steps | {{ step }}, of {{ recipe.prompts_per_step }} prompts × {{ recipe.group_size }} answers |
+| problems | {{ problems }} |
+| steps | {{ steps }}, of {{ recipe.prompts_per_step }} prompts × {{ recipe.group_size }} answers |
 | reward of its own rollouts | {{ first }} in the first step, {{ last }} in the last |
 
 {% if results -%}
@@ -61,32 +64,42 @@ Trained with {{ versions }}.
 """
 
 
-def model_card(run: Path, recipe: Recipe, agent: str, step: int, *, adapter: bool) -> str:
+def model_card(
+    run: Path, recipe: Recipe, agent: str, learned: Sequence[int], *, adapter: bool
+) -> str:
     """Markdown with the metadata that the Hub reads.
 
     Args:
         run: its folder; metrics and evaluations are read from there.
-        step: steps that the exported weights have learned.
+        learned: steps, from 0, that the exported weights have learned from.
         adapter: whether an adapter alone is exported.
     """
     spec = recipe.agents[agent]
-    rewards = [
-        row["reward"]
+    rows = {
+        row["step"]: row["reward"]
         for row in read_lines(run / "metrics.jsonl")
-        if row["agent"] == agent and row["step"] < step
-    ]
+        if row["agent"] == agent
+    }
+    rewards = [rows[step] for step in learned]
+    known = learned[-1] + 1 if learned else 0
+    undone = rows.keys() - set(learned)  # since the agent was lost before it was saved
     evaluations = [
         row
         for row in read_lines(run / "evaluations.jsonl")
-        if row["agent"] == agent and row["value"] is not None and row["step"] <= step
+        if row["agent"] == agent
+        and row["value"] is not None
+        and row["step"] <= known
+        and row["step"] - 1 not in undone
     ]
     last = {row["task"]: row for row in evaluations}  # in the order in which they were made
     first = {row["task"]: row for row in reversed(evaluations)}
+    sources = {name: task.source for name, task in recipe.tasks.items()}
     head = ModelCardData(
         base_model=None if resolve(spec.model).is_dir() else spec.model,
         library_name="peft" if adapter else "transformers",
         pipeline_tag="text-generation",
         tags=["hacrl", recipe.method, "reinforcement-learning", "rlvr"],
+        datasets=sorted({s.id for s in sources.values() if isinstance(s, HubSource)}) or None,
     )
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     return environment.from_string(_CARD).render(
@@ -99,14 +112,30 @@ def model_card(run: Path, recipe: Recipe, agent: str, step: int, *, adapter: boo
         peers=", ".join(
             f"{peer} ({_called(recipe.agents[peer].model)})" for peer in recipe.sources(agent)
         ),
-        step=step,
+        problems="; ".join(f"{name}: {_place(source)}" for name, source in sources.items()),
+        steps=len(learned) if len(learned) == known else f"{len(learned)} of the first {known}",
         recipe=recipe,
         first=_number(rewards[:1]),
         last=_number(rewards[-1:]),
         results=[row for task in last for row in _both(first[task], last[task])],
-        versions=", ".join(f"{name} {value}" for name, value in library_versions().items()),
+        versions=", ".join(f"{name} {value}" for name, value in _versions(run).items()),
         yaml=recipe_to_yaml(recipe),
     )
+
+
+def _versions(run: Path) -> dict[str, str]:
+    """Of the libraries that the run was made with, as far as it says so."""
+    try:
+        found = json.loads((run / "state.json").read_text("utf-8"))["versions"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"hacrl": "of an unknown version"}
+    return dict(found)
+
+
+def _place(source: Source) -> str:
+    """Of a file its name, since its place means nothing elsewhere."""
+    plain = source.model_dump(mode="json")
+    return origin(plain | ({"path": Path(plain["path"]).name} if plain.get("path") else {}))
 
 
 def _both(first: Mapping[str, Any], last: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ class Recorder:
         self._loggers.step(metrics)
         self.score = None
         if self._recipe.checkpoints.best == REWARD:
-            self.score = _mean(row["reward"] for row in metrics)
+            self.score = self._score({row["agent"]: row["reward"] for row in metrics})
         done = result.pool.step + 1
         per_step = (time.perf_counter() - self._started) / (done - self._start)
         self._observer.step(metrics, per_step * (self._recipe.steps - done))
@@ -73,9 +73,16 @@ class Recorder:
         """Take in the lines that were added to `evaluations.jsonl`."""
         self._loggers.evaluations(lines)
         for task in {line["task"] for line in lines}:
-            values = [line["value"] for line in lines if line["task"] == task]
             if task == self._recipe.checkpoints.best:
-                self.score = _mean(values)
+                self.score = self._score(
+                    {line["agent"]: line["value"] for line in lines if line["task"] == task}
+                )
+
+    def _score(self, values: Mapping[str, float | None]) -> float | None:
+        """The mean over agents. Without one of them it could not be compared with the others'."""
+        known = [value for value in values.values() if value is not None]
+        everybody = values.keys() == self._recipe.agents.keys()
+        return sum(known) / len(known) if known and everybody else None
 
     def _refuse_endless_skipping(
         self, metrics: Sequence[Mapping[str, Any]], faults: Path | None
@@ -87,8 +94,3 @@ class Recorder:
                     f"their loss or gradient was not finite; their rows are in {faults}\n"
                     "Lower the learning rate, train in float32, or raise update.max_skipped"
                 )
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

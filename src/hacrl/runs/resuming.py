@@ -12,7 +12,7 @@ from hacrl.errors import UserError
 from hacrl.runs.checkpoints import Checkpoint, Progress, newest_checkpoint, prune
 from hacrl.runs.versions import library_versions
 
-__all__ = ["check_data", "find_checkpoint"]
+__all__ = ["check_data", "find_checkpoint", "note_machines"]
 
 _INSIST = "undo that, or insist with --accept-changes"
 
@@ -89,6 +89,29 @@ def check_data(
     for name, now in library_versions().items():
         if (before := progress.versions.get(name)) != now:
             note(f"{name} was {before}, is {now}: the run goes on, but not bit for bit")
+
+
+def note_machines(
+    before: Mapping[str, Mapping[str, str]],
+    now: Mapping[str, Mapping[str, str]],
+    note: Callable[[str], None],
+) -> None:
+    """Say in one line if agents compute elsewhere than they did.
+
+    Args:
+        before: see `Fleet.machines`; empty if that was not written down.
+    """
+    moved: dict[str, list[str]] = {}
+    for name, own in now.items():
+        known = before.get(name, {})
+        differ = [
+            f"{key} {known.get(key)}, is {own[key]}" for key in own if own[key] != known.get(key)
+        ]
+        if known and differ:
+            moved.setdefault("; ".join(differ), []).append(name)
+    if moved:
+        texts = [f"{', '.join(names)}: was {text}" for text, names in moved.items()]
+        note(f"another machine ({'; '.join(texts)}): the run goes on, but not bit for bit")
 
 
 def _check_recipe(

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Self
 
 from hacrl.config import Recipe
-from hacrl.phases import Phases
 from hacrl.runs.checkpoints import Checkpoint, Progress, write_checkpoint
 from hacrl.runs.folder import RunFolder
 from hacrl.runs.versions import library_versions
@@ -38,7 +37,6 @@ class Saver:
     Args:
         save_agents: see `Fleet.checkpoint`.
         data: fingerprint of the prompts of each task.
-        phases: counts the waiting as a phase of its own, `save`.
     """
 
     def __init__(
@@ -47,13 +45,11 @@ class Saver:
         run: RunFolder,
         save_agents: Callable[[Path], None],
         data: Mapping[str, str],
-        phases: Phases,
     ) -> None:
         self._recipe = recipe
         self._run = run
         self._save_agents = save_agents
         self._data = data
-        self._phases = phases
         self._rest: _Rest | None = None
         self._writing: Future[Checkpoint] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -76,7 +72,13 @@ class Saver:
             score: of the agents as they are, for the choice of the best checkpoint.
         """
         progress = Progress(
-            completed, capability, self._data, score, self._run.lengths(), library_versions()
+            completed,
+            capability,
+            self._data,
+            score,
+            self._run.lengths(),
+            library_versions(),
+            self._run.machines,
         )
         every = self._recipe.checkpoints.every
         due = completed == self._recipe.steps or (every is not None and completed % every == 0)
@@ -84,14 +86,18 @@ class Saver:
         if due:
             self._writing = self._thread.submit(self._write, progress)
 
-    def settle(self, step: int) -> None:
+    def settle(self) -> None:
         """Wait until a checkpoint that was begun is on the disk; then the agents may learn.
 
         Raises:
             UserError: it could not be written.
         """
-        with self._phases("save", step):
-            self._wait()
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
+
+    def leave(self) -> None:
+        """The agents begin to learn, and are not at the end of a step any more."""
         self._rest = None
 
     def finish(self) -> None:
@@ -100,14 +106,9 @@ class Saver:
         Raises:
             UserError: it could not be written.
         """
-        self._wait()
+        self.settle()
         if self._rest is not None and not self._rest.saved:
             self._write(self._rest.progress)
-
-    def _wait(self) -> None:
-        if self._writing is not None:
-            writing, self._writing = self._writing, None
-            writing.result()
 
     def _write(self, progress: Progress) -> Checkpoint:
         return write_checkpoint(

@@ -90,11 +90,11 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda part: part.write_text(text, "utf-8"))
 
 
-def write_parquet(path: Path, columns: Mapping[str, list[Any]], schema: Any = None) -> None:
+def write_parquet(path: Path, columns: Mapping[str, list[Any]], schema: Any) -> None:
     """Write a table whole.
 
     Args:
-        schema: types of the columns; None infers them.
+        schema: names and types of the columns; see `hacrl.runs.schemas`.
     """
     table = pa.table(columns, schema=schema)
     write_whole(path, lambda part: pq.write_table(table, part, compression="zstd"))
