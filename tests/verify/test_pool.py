@@ -84,7 +84,7 @@ def test_workers_are_reused_and_hold_no_model_library(pool: VerifierPool) -> Non
 
 def test_equal_cases_are_judged_once() -> None:
     with VerifierPool({"t": Hostile()}) as pool:
-        # Whoever is judged counts: the answer is the number of judgements so far.
+        # The answer is the number of judgements in the worker so far.
         assert {v.answer for v in pool.verify([ask("count")] * 50)} == {"1"}
         assert {v.answer for v in pool.verify([ask("count")] * 50)} == {"2"}
 
@@ -230,18 +230,16 @@ def test_closing_ends_workers_and_the_pool_can_be_used_again() -> None:
 @pytest.mark.parametrize("responses", [1, 3_000])
 def test_workers_that_do_not_start(how: str, reason: str, responses: int) -> None:
     pairs = [(Prompt(f"t/{i}", "t", "?", str(i)), str(i)) for i in range(responses)]
-    verifier = {"t": Unreadable() if how == "unreadable" else Unstartable(how)}
+    verifier = {"t": Unreadable() if how == "unreadable" else Unstartable(how=how)}
     with VerifierPool(verifier, workers=2) as pool, pytest.raises(UserError) as caught:
         pool.verify(pairs)
     first, remedy = str(caught.value).splitlines()
-    assert first == f"the verifier's worker processes do not start: {reason}" or (
-        first.startswith(f"the verifier's worker processes do not start: {reason}")
-    )
+    assert first.startswith(f"the verifier's worker processes do not start: {reason}")
     assert "__main__" in remedy
 
 
 def test_a_start_that_never_ends_is_given_up() -> None:
-    workers = Workers({"t": Unstartable("hang")}, 1, 2 << 30, start_seconds=0.5)
+    workers = Workers({"t": Unstartable(how="hang")}, 1, 2 << 30, start_seconds=0.5)
     with pytest.raises(UserError, match=r"they are not ready after 0\.5 s"):
         workers.run([Call((TaskCase("t", ("a", "a")),), 1.0)])
     workers.close()
@@ -249,7 +247,7 @@ def test_a_start_that_never_ends_is_given_up() -> None:
 
 def test_workers_that_start_no_more_are_given_up(tmp_path: Path) -> None:
     mark = tmp_path / "broken"
-    with VerifierPool({"t": Unstartable(f"after {mark}")}) as pool:
+    with VerifierPool({"t": Unstartable(how=f"after {mark}")}) as pool:
         assert pool.verify(GOOD) == RIGHT
         mark.touch()
         with pytest.raises(UserError, match="do not start"):

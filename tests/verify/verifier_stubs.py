@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify import Code, Math, Verifier, VerifierPool
 
-
 judged = 0
 
 
@@ -118,7 +117,7 @@ def _not_in_a_worker() -> Unreadable:
 
 def everything() -> list[list[Outcome]]:
     """What a pool that is made here says of a few responses, by task."""
-    verifiers = {"math": Math(), "code": Code(seconds=1.0)}
+    verifiers = {"math": Math(), "code": Code(seconds=0.5)}
     rows = [
         ("math", "1/3", r"\boxed{\frac{1}{3}}"),
         ("math", "1/3", r"\boxed{\frac{1}{4}}"),
@@ -128,7 +127,7 @@ def everything() -> list[list[Outcome]]:
         ("code", "assert x == 1", "x = 2"),
         ("code", "assert x == 1", "while True: pass"),
     ]
-    with VerifierPool(verifiers, workers=2, seconds=2.0) as pool:
+    with VerifierPool(verifiers, workers=2, seconds=1.0) as pool:
         found = pool.verify([(Prompt("t/0", task, "?", gold), text) for task, gold, text in rows])
     return [[verdict.outcome for verdict in part] for part in (found[:4], found[4:])]
 

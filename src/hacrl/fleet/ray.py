@@ -17,6 +17,7 @@ from hacrl.errors import UserError
 from hacrl.fleet import cluster
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
+from hacrl.fleet.guard import Guard
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
 from hacrl.fleet.ranks import Asked, RankError, Ranks
 from hacrl.fleet.turns import turns
@@ -59,6 +60,7 @@ class RayFleet:
         self._run = run
         self._note = note
         self._connected_here = cluster.connect(recipe)
+        self._guard = Guard() if self._connected_here else None
         self._actors: dict[str, Ranks] = {}
         self.places: dict[str, Place] = {}
         self.rank_places: dict[str, list[Place]] = {}
@@ -80,6 +82,8 @@ class RayFleet:
             ranks.end()
         if self._connected_here:
             ray.shutdown()
+        if self._guard is not None:
+            self._guard.close()
 
     def start(self, checkpoint: Path | None) -> Self:
         """Bring every agent to a joint checkpoint, or to the recipe's models if that is None.

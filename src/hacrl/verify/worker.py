@@ -152,5 +152,5 @@ def _message(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r}) instead of returning a result"[:500]
     if isinstance(error, MemoryError):
-        return f"MemoryError: {error or 'it needs more than verification.memory allows'}"[:500]
+        return f"MemoryError: {str(error) or 'it needs more than verification.memory allows'}"[:500]
     return f"{type(error).__name__}: {error}"[:500]

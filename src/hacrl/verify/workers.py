@@ -36,6 +36,9 @@ _STARTS = 3
 _TRANSFER = 60
 """Seconds in which the other side must go on reading or writing a message."""
 
+_END = 1.0
+"""Seconds in which a process that has closed its connection may end by itself, and say how."""
+
 
 class Workers:
     """Processes that judge. They start when they are first needed.
@@ -224,7 +227,10 @@ class _Worker:
 
     def _ending(self) -> str:
         self.is_idle = False
-        self._process.join(_TRANSFER)
+        deadline = time.monotonic() + _END
+        # Not join, which waits without end for a process that has closed its files and lives on.
+        while self._process.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
         return f"its worker process {describe_exit(self._process.exitcode)}"
 
 
