@@ -65,7 +65,7 @@ def main() -> None:
         "load_average_before": round(load, 2),
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in ("hacrl", "math-verify", "sympy", "pebble")},
+            **{name: version(name) for name in ("hacrl", "math-verify", "sympy")},
         },
         "rows": len(problems),
         "rounds": chosen.rounds,

@@ -1,5 +1,6 @@
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -7,7 +8,9 @@ from hypothesis import strategies as st
 
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify import Code, VerifierPool
+from hacrl.verify import code as code_module
 from hacrl.verify.code import extract_code
+from hacrl.verify.confine import Ended
 
 TESTS = "assert add(1, 2) == 3\nassert add(-1, 1) == 0"
 GOOD = "def add(a, b):\n    return a + b"
@@ -82,6 +85,18 @@ def test_no_answer(response: str) -> None:
     assert judged(response) == Verdict(-1.0, Outcome.NO_ANSWER)
 
 
+def test_a_slow_start_is_not_the_answers_doing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = code_module.run_confined
+
+    def slowly(argv: Sequence[str], *args: Any, **options: Any) -> Ended:
+        shell = 'sleep 1; exec "$0" "$@"'
+        return run(["sh", "-c", shell, *argv], *args, **options)
+
+    monkeypatch.setattr(code_module, "run_confined", slowly)
+    assert judged(fenced(GOOD), seconds=0.4).outcome is Outcome.RIGHT
+    assert judged(fenced("while True: pass"), seconds=0.4).outcome is Outcome.TIMEOUT
+
+
 @pytest.mark.parametrize("tests", ["", "assert ("])
 def test_tests_that_are_not_python_are_not_verifiable(tests: str) -> None:
     assert judged(fenced(GOOD), tests).outcome is Outcome.NOT_VERIFIABLE
@@ -92,10 +107,8 @@ def test_tests_that_are_not_python_are_not_verifiable(tests: str) -> None:
     ["while True: pass", "import time\ntime.sleep(60)", "x = 7 ** (7 ** 9)"],
 )
 def test_endless_answers_time_out(code: str) -> None:
-    start = time.monotonic()
     assert judged(fenced(code), "", seconds=1.0).outcome is Outcome.NOT_VERIFIABLE
-    assert judged(fenced(code), "pass", seconds=1.0) == Verdict(-1.0, Outcome.TIMEOUT, code)
-    assert time.monotonic() - start < 4
+    assert judged(fenced(code), TESTS, seconds=1.0) == Verdict(-1.0, Outcome.TIMEOUT, code)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +124,12 @@ def test_endless_answers_time_out(code: str) -> None:
 )
 def test_what_is_not_allowed(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HACRL_TEST_TOKEN", "secret")
-    assert judged(fenced(code), "pass").outcome is Outcome.WRONG
+    assert judged(fenced(f"{code}\nok = 1"), "assert ok == 1").outcome is Outcome.WRONG
 
 
 def test_files_of_an_answer_are_its_own_and_vanish() -> None:
     code = "import os\nassert os.listdir() == []\nopen('x', 'w').write('1')\nwhere = os.getcwd()"
-    assert [judged(fenced(code), "pass").outcome for _ in range(2)] == [Outcome.RIGHT] * 2
+    assert [judged(fenced(code), "assert where").outcome for _ in range(2)] == [Outcome.RIGHT] * 2
 
 
 @pytest.fixture(scope="module")

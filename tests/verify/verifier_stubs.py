@@ -1,6 +1,8 @@
 """A verifier that does what the response says, the bad things included; work for an actor."""
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +10,19 @@ from dataclasses import dataclass
 
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify import Code, Math, Verifier, VerifierPool
+
+judged = 0
+
+
+class Odd:
+    """Something that its receiver cannot read."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return never, ()
+
+
+def never() -> None:
+    raise RuntimeError("never")
 
 
 @dataclass(frozen=True)
@@ -21,8 +36,31 @@ class Hostile(Verifier):
         return prompt.gold, response
 
     def judge(self, case: tuple[str, str]) -> Verdict:
+        global judged
+        judged += 1
         gold, response = case
+        match response.split():
+            case ["die", code]:
+                os._exit(int(code))
+            case ["signal", number]:
+                os.kill(os.getpid(), int(number))
+                time.sleep(600)
         match response:
+            case "count":
+                return Verdict(1.0, Outcome.RIGHT, str(judged))
+            case "abort":
+                os.abort()
+            case "quit":
+                sys.exit()
+            case "close":
+                os.closerange(3, 100)
+                time.sleep(600)
+            case "odd":
+                return Verdict(1.0, Outcome.RIGHT, Odd())  # type: ignore[arg-type]
+            case "lambda":
+                return Verdict(1.0, Outcome.RIGHT, lambda: 0)  # type: ignore[arg-type]
+            case "start another":
+                subprocess.run(["sleep", "600"], check=False)
             case "sleep":
                 time.sleep(600)
             case "hold the GIL":
@@ -47,13 +85,39 @@ class Hostile(Verifier):
 
 @dataclass(frozen=True)
 class Unstartable(Hostile):
+    how: str = "exit 1"
+
     def prepare(self) -> None:
-        os._exit(1)
+        match self.how.split():
+            case ["exit", code]:
+                os._exit(int(code))
+            case ["kill"]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case ["raise"]:
+                raise ModuleNotFoundError("No module named 'judge'")
+            case ["sys.exit"]:
+                sys.exit("no judge")
+            case ["hang"]:
+                time.sleep(600)
+            case ["after", path] if os.path.exists(path):
+                os._exit(1)
+
+
+@dataclass(frozen=True)
+class Unreadable(Hostile):
+    """As if its module raised when a worker imports it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _not_in_a_worker, ()
+
+
+def _not_in_a_worker() -> Unreadable:
+    raise RuntimeError("not in a worker")
 
 
 def everything() -> list[list[Outcome]]:
     """What a pool that is made here says of a few responses, by task."""
-    verifiers = {"math": Math(), "code": Code(seconds=1.0)}
+    verifiers = {"math": Math(), "code": Code(seconds=0.5)}
     rows = [
         ("math", "1/3", r"\boxed{\frac{1}{3}}"),
         ("math", "1/3", r"\boxed{\frac{1}{4}}"),
@@ -63,7 +127,7 @@ def everything() -> list[list[Outcome]]:
         ("code", "assert x == 1", "x = 2"),
         ("code", "assert x == 1", "while True: pass"),
     ]
-    with VerifierPool(verifiers, workers=2, seconds=2.0) as pool:
+    with VerifierPool(verifiers, workers=2, seconds=1.0) as pool:
         found = pool.verify([(Prompt("t/0", task, "?", gold), text) for task, gold, text in rows])
     return [[verdict.outcome for verdict in part] for part in (found[:4], found[4:])]
 

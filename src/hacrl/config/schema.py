@@ -85,7 +85,7 @@ class Verification(Strict):
     workers: PositiveInt = 1
     """Processes."""
     seconds: PositiveFloat = 10.0
-    """Hard limit for judging one response."""
+    """Limit of the processor time for judging one response; docs/rewards.md says what counts."""
     memory: PositiveFloat = 2.0
     """Limit of each process's address space, in GiB."""
     max_chars: PositiveInt = 1_000_000

@@ -69,7 +69,7 @@ class _Limited(Strict):
     """Limits of the process that one judgement starts."""
 
     seconds: PositiveFloat = 5.0
-    """Hard limit of its running time; less than `verification.seconds`."""
+    """Limit of its processor time, from its beginning; less than `verification.seconds`."""
     memory: PositiveFloat = 2.0
     """Hard limit of its address space, in GiB."""
 

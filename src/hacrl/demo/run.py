@@ -20,6 +20,7 @@ from hacrl.evaluation.estimators import normal
 from hacrl.evaluation.held_out import answer_all
 from hacrl.fleet import LocalFleet
 from hacrl.paths import BUNDLED, resolve
+from hacrl.processes import end_with_parent
 from hacrl.report.learning import learning
 from hacrl.report.reading import read_runs
 from hacrl.report.series import Group
@@ -68,7 +69,7 @@ def run_demo(
     for method in METHODS:  # else its progress would show the last demo's
         shutil.rmtree(folder / method, ignore_errors=True)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(len(METHODS), context) as workers:
+    with ProcessPoolExecutor(len(METHODS), context, initializer=end_with_parent) as workers:
         training = {
             method: workers.submit(_train_and_evaluate, recipes[method], folder)
             for method in METHODS

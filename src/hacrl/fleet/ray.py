@@ -18,6 +18,7 @@ from hacrl.errors import UserError, first_line
 from hacrl.fleet import cluster, placing
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
+from hacrl.fleet.guard import Guard
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
 from hacrl.fleet.ranks import FETCH, Asked, RankError, Ranks
 from hacrl.fleet.turns import turns
@@ -60,6 +61,7 @@ class RayFleet:
         self._run = run
         self._note = note
         self._connection = cluster.connect(recipe, note)
+        self._guard = Guard() if self._connection == "own" else None
         self._actors: dict[str, Ranks] = {}
         self.places: dict[str, Place] = {}
         self.rank_places: dict[str, list[Place]] = {}
@@ -83,6 +85,8 @@ class RayFleet:
             ranks.end()
         if self._connection != "found":
             ray.shutdown()
+        if self._guard is not None:
+            self._guard.close()
 
     def start(self, checkpoint: Path | None) -> Self:
         """Bring every agent to a joint checkpoint, or to the recipe's models if that is None.

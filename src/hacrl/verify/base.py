@@ -34,6 +34,12 @@ class Verifier(ABC):
     """Whether a judgement takes so long that each goes to a worker by itself."""
 
     @property
+    def extra_seconds(self) -> float:
+        """Time that a judgement may take on top of a pool's limit, for what is not the response's
+        own doing."""
+        return 0.0
+
+    @property
     def batch(self) -> int | None:
         """Cases that `judge_batch` takes at most; None if there is only `judge`."""
         return None
@@ -55,6 +61,15 @@ class Verifier(ABC):
 
     def prepare(self) -> None:  # noqa: B027 - most verifiers have nothing to load
         """Load what `judge` needs. Called once in every worker, outside the time limit."""
+
+    def wrong_responses(self, prompt: Prompt) -> dict[str, str]:
+        """Responses that this verifier must not call right for a prompt, by what is wrong with
+        them. Empty if it knows none; for an audit of the prompt's gold."""
+        return {}
+
+    def why_not_verifiable(self, prompt: Prompt) -> str | None:
+        """What is wrong with the gold of a prompt that was found not verifiable, if known."""
+        return None
 
     def verdict(self, outcome: Outcome, answer: str | None = None) -> Verdict:
         """A verdict with the reward that this verifier gives for an outcome."""

@@ -5,7 +5,11 @@ at all, else the whole response. A block that is not closed is none: the respons
 what follows the reasoning is read.
 
 The gold is Python code. It runs after the answer, in the same module (whose `__name__` is
-`answer`), and raises where the answer is wrong; what it raises nothing on is right.
+`answer`), and raises where the answer is wrong; what it raises nothing on is right. Tests that
+raise nothing on wrong programs either are not verifiable: they would pay for anything.
+
+A gold that defines `check(candidate)`, as HumanEval's do, is called with the function that the
+problem's metadata name as `entry_point`.
 """
 
 from __future__ import annotations
@@ -16,14 +20,17 @@ import secrets
 import sys
 import tempfile
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Case, Verifier
-from hacrl.verify.confine import Limits, base_environment, run_confined
+from hacrl.verify.confine import Ended, Limits, base_environment, run_confined
 from hacrl.verify.extract import after_reasoning
+from hacrl.verify.wrong import can_fail, hopeless_programs, plausible_programs, runs_nothing
 
 __all__ = ["Code", "extract_code"]
 
@@ -31,10 +38,14 @@ _FENCE = re.compile(r"^[ \t]{0,12}(`{3,})[ \t]*([A-Za-z0-9_+.-]*)[^`\n]*$")
 _PYTHON = re.compile(r"(?:python|py)[0-9.]*", re.IGNORECASE)
 _OUTCOMES = {
     "passed": Outcome.RIGHT,
+    "asserted": Outcome.WRONG,
     "failed": Outcome.WRONG,
     "started": Outcome.WRONG,  # it ended without a word: killed, or left by itself
     "tests": Outcome.NOT_VERIFIABLE,
 }
+_CHECK = re.compile(r"^def check\(", re.MULTILINE)
+_CHECKED = re.compile(r"^check\(", re.MULTILINE)
+_NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -49,7 +60,8 @@ class Code(Verifier):
     """Right if the tests pass.
 
     Args:
-        seconds: hard limit of the running time, the start of Python included.
+        seconds: limit of the running time, in processor time; see `TimeLimit`. It begins when
+            Python has started.
         memory: hard limit of the address space in bytes.
         correct, wrong: rewards.
     """
@@ -61,41 +73,102 @@ class Code(Verifier):
     correct: float = 1.0
     wrong: float = 0.0
 
+    @property
+    def extra_seconds(self) -> float:
+        """Time for the programs that are tried once on the tests."""
+        return self.seconds
+
     def screen(self, prompt: Prompt, response: str) -> Verdict | Case:
         """Decides empty responses, and prompts without tests, which are not verifiable."""
         if not prompt.gold.strip():
             return self.verdict(Outcome.NOT_VERIFIABLE)
         answer, fenced = extract_code(response)
-        return _Program(prompt.gold, answer, fenced) if answer else self.verdict(Outcome.NO_ANSWER)
+        tests = _called(prompt)
+        return _Program(tests, answer, fenced) if answer else self.verdict(Outcome.NO_ANSWER)
 
     def judge(self, case: Case) -> Verdict:
-        """Starts Python.
+        """Starts Python; once more for tests that were not seen before.
 
         Raises:
             RuntimeError: Python did not start.
         """
         assert isinstance(case, _Program)
-        secret = secrets.token_hex(16)
-        text = json.dumps({"answer": case.answer, "tests": case.tests, "secret": secret})
-        runner = str(Path(__file__).with_name("program.py"))
-        with tempfile.TemporaryDirectory(prefix="hacrl-") as folder:
-            ended = run_confined(
-                [sys.executable, "-I", runner],
-                text,
-                Limits(self.seconds, self.memory),
-                environment=base_environment(folder) | _ONE_THREAD | {"HOME": folder},
-                folder=folder,
-            )
-        words = [word for line in ended.output.splitlines() if (word := _said(line, secret))]
-        if not words:
-            raise RuntimeError(f"Python did not start: {ended.errors.strip()[-300:]}")
-        if ended.code is None:
+        limits = Limits(self.seconds, self.memory)
+        if not _can_fail(case.tests, limits):
+            return self.verdict(Outcome.NOT_VERIFIABLE)
+        ended, (word, *_) = _run([case.answer], case.tests, limits)
+        if word == "started" and ended.code is None:
             return self.verdict(Outcome.TIMEOUT, case.answer)
-        if words[-1] == "syntax":
+        if word == "syntax":
             outcome = Outcome.WRONG if case.fenced else Outcome.NO_ANSWER
         else:
-            outcome = _OUTCOMES[words[-1]]
+            outcome = _OUTCOMES[word]
         return self.verdict(outcome, case.answer if outcome is not Outcome.NO_ANSWER else None)
+
+    def wrong_responses(self, prompt: Prompt) -> dict[str, str]:
+        """Programs that return something simple whatever they are asked, and one that defines
+        nothing."""
+        try:
+            programs = plausible_programs(_called(prompt))
+        except _NOT_PYTHON:
+            return {}
+        return {label: f"```python\n{text}```" for label, text in programs.items()}
+
+    def why_not_verifiable(self, prompt: Prompt) -> str:
+        """What is wrong with tests that are not verifiable."""
+        if not prompt.gold.strip():
+            return "there are no tests"
+        try:
+            reason = runs_nothing(_called(prompt))
+        except _NOT_PYTHON as error:
+            return f"the tests are not Python ({error})"
+        return f"the tests check nothing: {reason or 'wrong programs pass them as well'}"
+
+
+def _called(prompt: Prompt) -> str:
+    """The tests of a prompt, with the call that they lack if its metadata allow it."""
+    name = prompt.metadata.get("entry_point")
+    if not isinstance(name, str) or not name.isidentifier():
+        return prompt.gold
+    if not _CHECK.search(prompt.gold) or _CHECKED.search(prompt.gold):
+        return prompt.gold
+    return f"{prompt.gold}\n\ncheck({name})\n"
+
+
+@lru_cache(maxsize=4096)
+def _can_fail(tests: str, limits: Limits) -> bool:
+    try:
+        if runs_nothing(tests) is not None:
+            return False
+        programs = hopeless_programs(tests)
+    except _NOT_PYTHON:
+        return False
+    _, words = _run(programs, tests, limits)
+    return words[0] != "tests" and can_fail([word for word in words if word != "started"])
+
+
+def _run(answers: Sequence[str], tests: str, limits: Limits) -> tuple[Ended, list[str]]:
+    """How the runner ended, and its words on each answer; `started` if it ended before the first.
+
+    Raises:
+        RuntimeError: Python did not start.
+    """
+    secret = secrets.token_hex(16)
+    text = json.dumps({"answers": list(answers), "tests": tests, "secret": secret})
+    runner = str(Path(__file__).with_name("program.py"))
+    with tempfile.TemporaryDirectory(prefix="hacrl-") as folder:
+        ended = run_confined(
+            [sys.executable, "-I", runner],
+            text,
+            limits,
+            environment=base_environment(folder) | _ONE_THREAD | {"HOME": folder},
+            folder=folder,
+            announced=True,
+        )
+    words = [word for line in ended.output.splitlines() if (word := _said(line, secret))]
+    if not ended.begun or not words:
+        raise RuntimeError(f"Python did not start: {ended.errors.strip()[-300:]}")
+    return ended, words[1:] or words
 
 
 def extract_code(response: str) -> tuple[str, bool]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
 from hacrl.errors import UserError
+from hacrl.processes import describe_exit
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Case, Verifier
 from hacrl.verify.confine import Ended, Limits, base_environment, run_confined
@@ -37,7 +38,7 @@ class Command(Verifier):
             line of the output is the reward, and an exit code other than 0 a scorer error.
         threshold: scores from here on are right.
         lowest: a lower score is a scorer error.
-        seconds: hard limit of the running time.
+        seconds: limit of the running time, in processor time; see `TimeLimit`.
         memory: hard limit of the address space in bytes.
         environment: variables that are passed on, besides a few harmless ones.
         correct, wrong: rewards.
@@ -77,13 +78,15 @@ class Command(Verifier):
                 environment=base_environment(folder, self.environment)
                 | {"HACRL_PROMPT": str(path)},
             )
+        if not ended.begun:
+            raise RuntimeError(f"{self.argv[0]} could not be started in time")
         if ended.code is None:
             return self.verdict(Outcome.TIMEOUT)
         if self.judged_by == "score" and ended.code == 0:
             return self.scored(_score(ended), threshold=self.threshold, lowest=self.lowest)
         if self.judged_by == "exit_code" and ended.code in (0, 1):
             return self.verdict(Outcome.WRONG if ended.code else Outcome.RIGHT)
-        raise RuntimeError(f"{self.argv[0]} exited with code {ended.code}{_reason(ended)}")
+        raise RuntimeError(f"{self.argv[0]} exited with {_code(ended.code)}{_reason(ended)}")
 
     def check(self) -> None:
         """See whether the program can be found.
@@ -102,6 +105,10 @@ def _score(ended: Ended) -> float:
         return float(last)
     except ValueError:
         raise RuntimeError(f"the last line of its output is no number: {last[:100]!r}") from None
+
+
+def _code(code: int) -> str:
+    return f"code {code}" if code <= 128 else f"code {code}: it {describe_exit(128 - code)}"
 
 
 def _reason(ended: Ended) -> str:

@@ -1,17 +1,17 @@
 """Becomes another program under limits. Run as a script by `confine`; imports nothing of ours.
 
-Arguments: the limits as JSON (`seconds`, `memory` and `file` in bytes, `processes`), then the
-program and its arguments. Exits as the program does, with 128 + n if signal n ended it, or with
-127 if it cannot be started.
+Arguments: the limits as JSON (`processor` in seconds, `memory` and `file` in bytes, `processes`;
+and `announced`), then the program and its arguments. Exits as the program does, with 128 + n if
+signal n ended it, or with 127 if it cannot be started. The file whose number `HACRL_BEGUN` holds is
+closed when the program begins, or left to it if its beginning is announced.
 
-Where Linux allows it, the program runs in namespaces of its own: without any network, and as the
+Where Linux allows it, the program runs in namespaces of its own: without any network, and below a
 first process of its own kind, so that whatever it starts ends with it.
 """
 
 import contextlib
 import ctypes
 import json
-import math
 import os
 import resource
 import signal
@@ -23,23 +23,38 @@ _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x4000000
 
 def main() -> None:
     limits, argv = json.loads(sys.argv[1]), sys.argv[2:]
+    begun = int(os.environ["HACRL_BEGUN"])
+    if not limits["announced"]:
+        del os.environ["HACRL_BEGUN"]
+        os.set_inheritable(begun, False)
     parent = os.getppid()
     _die_with_parent()
     if os.getppid() != parent:
         os._exit(1)  # it died before we could ask to be told
     if _unshare():
-        child = os.fork()  # the first child is the first process of the new namespace
-        if child:
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            os._exit(code if code >= 0 else 128 - code)
+        if child := os.fork():  # the first child is the first process of the new namespace
+            _exit_as(child, begun)
         _die_with_parent()
+        # Which is not the program itself, since the system keeps signals from a first process.
+        if child := os.fork():
+            _exit_as(child, begun)
         # Counted within the namespace. Elsewhere it would count all processes of the user.
         _limit(resource.RLIMIT_NPROC, limits["processes"])
     _limit(resource.RLIMIT_AS, limits["memory"])
     _limit(resource.RLIMIT_FSIZE, limits["file"])
-    _limit(resource.RLIMIT_CPU, math.ceil(limits["seconds"]) + 1)
+    _limit(resource.RLIMIT_CPU, limits["processor"])  # should nobody be there to end it
     _limit(resource.RLIMIT_CORE, 0)
     os.execvp(argv[0], argv)
+
+
+def _exit_as(child: int, begun: int) -> None:
+    """Wait for a child, and for whatever it leaves behind until then."""
+    os.close(begun)
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def _limit(kind: int, value: int) -> None:

@@ -6,25 +6,21 @@ for ever runs in processes of its own. What a verifier's `screen` decides never 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-import multiprocessing
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
-
-from pebble import ProcessExpired, ProcessPool
 
 from hacrl.config.text import short
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
-from hacrl.verify import worker
 from hacrl.verify.base import Verifier
-from hacrl.verify.worker import TaskCase
+from hacrl.verify.worker import Call, TaskCase
+from hacrl.verify.worker import Found as Answered
+from hacrl.verify.workers import Workers
 
 __all__ = ["VerifierPool"]
 
@@ -35,12 +31,10 @@ _CHUNK = 16
 _CHUNK_SECONDS = 2.0
 """Limit of a chunk, so that a stuck case is soon found. A chunk that exceeds it, or kills its
 worker, is judged again case by case, each under the full limit."""
-_STARTS = 3
-"""Attempts to start workers, none of which judges anything, before giving up."""
 
 _Chunk = tuple[TaskCase, ...]
 """Cases of one task."""
-_Found = list[Verdict | str] | Outcome | str
+_Found = Answered | Outcome
 """Of a chunk: verdicts and error messages of its first cases, or TIMEOUT or an error for all."""
 
 
@@ -53,8 +47,9 @@ class VerifierPool:
     Args:
         verifiers: what judges, by task.
         workers: number of processes.
-        seconds: hard limit for judging one response. A response that exceeds it gets the outcome
-            TIMEOUT and the reward of a wrong answer; its worker is killed and replaced.
+        seconds: of processor time, the limit for judging one response; see `TimeLimit`. A
+            response that exceeds it gets the outcome TIMEOUT and the reward of a wrong answer; its
+            worker is killed and replaced.
         memory: bytes of address space that judging may take in a worker.
         max_chars: a longer response is not read at all: NO_ANSWER.
         max_errors: share of scorer errors among the responses of a task, in one call of `verify`,
@@ -78,7 +73,7 @@ class VerifierPool:
         self.max_errors = max_errors
         self.first_errors: dict[str, str] = {}
         """The first message of each task whose verifier has failed."""
-        self._pool: ProcessPool | None = None
+        self._workers = Workers(self.verifiers, workers, memory)
         self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -94,10 +89,7 @@ class VerifierPool:
 
     def close(self) -> None:
         """End the workers at once. A later `verify` starts new ones."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.stop()  # type: ignore[no-untyped-call]
-            pool.join()
+        self._workers.close()
 
     def verify(self, pairs: Sequence[tuple[Prompt, str]]) -> list[Verdict]:
         """One verdict for each pair of prompt and response, in order.
@@ -149,16 +141,16 @@ class VerifierPool:
         while left:
             chunks = self._chunks(left)
             left = []
-            for chunk, found in self._run([(chunk, self._limit(chunk)) for chunk in chunks]):
+            for chunk, found in self._run(chunks):
                 if isinstance(found, list):
                     for case, one in zip(chunk, found, strict=False):
                         judged[case] = self._verdict(case.task, one)
                     left.extend(chunk[len(found) :])
-                elif len(chunk) == 1 and self._limit(chunk) == self.seconds:
+                elif len(chunk) == 1 and self._limit(chunk) >= self.seconds:
                     judged[chunk[0]] = self._verdict(chunk[0].task, found)
                 else:
                     alone.extend((case,) for case in chunk)
-        for (case,), found in self._run([(chunk, self.seconds) for chunk in alone]):
+        for (case,), found in self._run(alone, alone=True):
             one = found[0] if isinstance(found, list) else found
             judged[case] = self._verdict(case.task, one)
         return judged
@@ -175,59 +167,15 @@ class VerifierPool:
             chunks.extend(tuple(own[i : i + size]) for i in range(0, len(own), size))
         return chunks
 
-    def _limit(self, chunk: _Chunk) -> float:
+    def _limit(self, chunk: _Chunk, *, alone: bool = False) -> float:
         verifier = self.verifiers[chunk[0].task]
-        return self.seconds if verifier.slow else min(self.seconds, _CHUNK_SECONDS)
+        whole = self.seconds + verifier.extra_seconds
+        return whole if alone or verifier.slow else min(whole, _CHUNK_SECONDS)
 
-    def _run(self, chunks: Iterable[tuple[_Chunk, float]]) -> list[tuple[_Chunk, _Found]]:
-        """What became of each chunk under its limit in seconds, in any order."""
-        done: list[tuple[_Chunk, _Found]] = []
-        left = list(chunks)
-        failures = 0
-        while left and failures < _STARTS:
-            futures = []
-            # It may break while it is filled; the rest is then scheduled in the next round.
-            with contextlib.suppress(RuntimeError):
-                for chunk, seconds in left:
-                    futures.append(
-                        self._started().schedule(worker.judge, args=(chunk,), timeout=seconds)
-                    )
-            again = left[len(futures) :]
-            for (chunk, seconds), future in zip(left, futures, strict=False):
-                try:
-                    done.append((chunk, future.result()))
-                except TimeoutError:
-                    done.append((chunk, Outcome.TIMEOUT))
-                except ProcessExpired as error:
-                    done.append((chunk, f"the worker process ended with code {error.exitcode}"))
-                except BrokenProcessPool:
-                    again.append((chunk, seconds))
-            if again:
-                failures = failures + 1 if len(again) == len(left) else 0
-                self.close()
-            left = again
-        if left:
-            raise UserError(
-                "the verifier's worker processes do not start; see the messages above\n"
-                'A script that trains needs its calls below `if __name__ == "__main__":`'
-            )
-        return done
-
-    def _started(self) -> ProcessPool:
-        if self._pool is None:
-            if multiprocessing.current_process().daemon:
-                raise UserError(
-                    "verifiers need worker processes, which a daemon process may not have\n"
-                    "start the process that trains or verifies with daemon=False"
-                )
-            # Not fork: the main process has threads and may hold a GPU.
-            self._pool = ProcessPool(
-                max_workers=self.workers,
-                initializer=worker.start,
-                initargs=(self.verifiers, self.seconds, self.memory),
-                context=multiprocessing.get_context("spawn"),
-            )
-        return self._pool
+    def _run(self, chunks: Sequence[_Chunk], *, alone: bool = False) -> list[tuple[_Chunk, _Found]]:
+        """What became of each chunk under its limit; `alone` gives each the whole one."""
+        calls = [Call(chunk, self._limit(chunk, alone=alone)) for chunk in chunks]
+        return list(zip(chunks, self._workers.run(calls), strict=True))
 
     def _verdict(self, task: str, found: Verdict | Outcome | str) -> Verdict:
         if isinstance(found, Verdict):

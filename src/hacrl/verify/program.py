@@ -1,15 +1,15 @@
-"""Runs a Python answer and its tests. Run as a script by `code`; imports nothing of ours.
+"""Runs Python answers with their tests. Run as a script by `code`; imports nothing of ours.
 
-Reads JSON from standard input: `answer` and `tests`, both Python, and `secret`. Every line of its
+Reads JSON from standard input: `answers`, `tests`, all Python, and `secret`. Every line of its
 output begins with the secret, so that an answer that prints or exits early does not pass:
-`started`, then one of `passed`, `failed`, `syntax` (the answer is not Python) and `tests` (the
-tests are not).
+`started`, then for each answer one of `passed`, `asserted` (an assertion of the tests failed),
+`failed`, `syntax` (the answer is not Python) and `tests` (the tests are not).
 """
 
-import contextlib
 import json
 import os
 import sys
+import time
 import types
 
 _FORBIDDEN = (
@@ -29,22 +29,33 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
+    begun = int(os.environ.pop("HACRL_BEGUN"))
+    os.write(begun, str(time.process_time()).encode())
+    os.close(begun)
+    for answer in case["answers"]:
+        say(_run(answer, case["tests"]))
+
+
+def _run(answer_text: str, tests_text: str) -> str:
     module = types.ModuleType("answer")
     sys.modules["answer"] = module  # dataclasses and pickle look there
     try:
-        tests = _compiled(case["tests"], "tests")
+        tests = _compiled(tests_text, "tests")
     except Exception:  # noqa: BLE001 - the compiler raises several kinds
-        return say("tests")
+        return "tests"
     try:
-        answer = _compiled(case["answer"], "answer")
+        answer = _compiled(answer_text, "answer")
     except Exception:  # noqa: BLE001
-        return say("syntax")
-    with contextlib.suppress(BaseException):
+        return "syntax"
+    ran = False
+    try:
         sys.addaudithook(_refuse)
         exec(answer, module.__dict__)
+        ran = True
         exec(tests, module.__dict__)
-        return say("passed")
-    return say("failed")
+    except BaseException as error:  # noqa: BLE001 - whatever they raise means the same
+        return "asserted" if ran and isinstance(error, AssertionError) else "failed"
+    return "passed"
 
 
 def _compiled(text: str, name: str) -> types.CodeType:

@@ -40,6 +40,11 @@ class Total(Verifier):
         """Whether a part is."""
         return any(part.slow for part in self.parts)
 
+    @property
+    def extra_seconds(self) -> float:
+        """What the parts may take together."""
+        return sum(part.extra_seconds for part in self.parts)
+
     def screen(self, prompt: Prompt, response: str) -> Verdict | Case:
         """Decides what all parts decide."""
         found = tuple(part.screen(prompt, response) for part in self.parts)
@@ -60,6 +65,15 @@ class Total(Verifier):
         """Prepares every part."""
         for part in self.parts:
             part.prepare()
+
+    def wrong_responses(self, prompt: Prompt) -> dict[str, str]:
+        """Those of the first part, which says what is right."""
+        return self.parts[0].wrong_responses(prompt)
+
+    def why_not_verifiable(self, prompt: Prompt) -> str | None:
+        """The first reason of a part."""
+        reasons = (part.why_not_verifiable(prompt) for part in self.parts)
+        return next((reason for reason in reasons if reason is not None), None)
 
     def _combine(self, verdicts: list[Verdict]) -> Verdict:
         for verdict in verdicts:

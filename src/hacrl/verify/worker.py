@@ -1,32 +1,33 @@
-"""The worker's side of the pool. Imports no torch, so that a worker stays small."""
+"""The worker's side of `workers`. Imports no torch, so that a worker stays small."""
 
 from __future__ import annotations
 
 import contextlib
-import math
+import os
+import pickle
 import resource
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from hacrl.processes import end_with_parent
 from hacrl.records import Verdict
 from hacrl.verify.base import Case, Verifier
 
-__all__ = ["TaskCase", "judge", "start"]
-
-_GRACE = 5
-"""Seconds after the limit at which a worker ends itself, should its parent be gone."""
+__all__ = ["Answer", "Call", "Found", "Setup", "TaskCase", "main"]
 
 _SHARE = 0.02
 """Share of the limit after which a call takes no further case."""
 
 _T = TypeVar("_T")
 
-_verifiers: Mapping[str, Verifier]
-_seconds: float
+Found = list[Verdict | str] | str
+"""Verdicts on cases, in order; for one that raised, the error message. Or one message for all."""
 
 
 class TaskCase(NamedTuple):
@@ -36,26 +37,70 @@ class TaskCase(NamedTuple):
     case: Case
 
 
-def start(verifiers: Mapping[str, Verifier], seconds: float, memory: int) -> None:
-    """Set up this process as a worker.
+class Setup(NamedTuple):
+    """What makes a process a worker.
 
     Args:
         verifiers: judge the cases to come, by task.
-        seconds: time that one call may take; the parent enforces it.
         memory: bytes of address space that judging may take, on top of what the process starts
             with (which includes whatever the script that trains imports).
+        folder: for temporary files.
     """
-    global _verifiers, _seconds
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which ends us
+
+    verifiers: Mapping[str, Verifier]
+    memory: int
+    folder: str
+
+
+class Call(NamedTuple):
+    """Cases of one task to judge, and the limit in seconds that the parent enforces."""
+
+    cases: Sequence[TaskCase]
+    seconds: float
+
+
+class Answer(NamedTuple):
+    """What a worker sends: once when it has started, then for each call.
+
+    Args:
+        found: the result; as an answer to the start, empty or why it failed.
+        used: seconds of processor time that the worker has taken in all.
+    """
+
+    found: Found
+    used: float
+
+
+def main(connection: Connection, setup: bytes) -> None:
+    """Judge until the parent is gone.
+
+    Args:
+        connection: to the parent.
+        setup: a pickled `Setup`.
+    """
+    with contextlib.suppress(PermissionError):  # it leads a session already
+        os.setpgid(0, 0)  # what it starts ends with it; and Ctrl-C is for the main process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Python's own handler would not run inside a long C call; the default action always ends us.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _verifiers, _seconds = verifiers, seconds
+    end_with_parent()
+    verifiers = _attempt(lambda: _prepared(setup))
+    _send(connection, verifiers if isinstance(verifiers, str) else [])
+    with contextlib.suppress(EOFError, ConnectionError):
+        while not isinstance(verifiers, str):
+            _send(connection, _judge(verifiers, connection.recv()))
+
+
+def _prepared(setup: bytes) -> Mapping[str, Verifier]:
+    verifiers, memory, folder = pickle.loads(setup)
+    tempfile.tempdir = folder
     for verifier in verifiers.values():
         verifier.prepare()
     with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
         # The hard limit stays: the programs that a verifier starts have limits of their own.
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (_address_space() + memory, hard))
+    return dict(verifiers)
 
 
 def _address_space() -> int:
@@ -67,30 +112,29 @@ def _address_space() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def judge(cases: Sequence[TaskCase]) -> list[Verdict | str] | str:
-    """Verdicts, in order; for a case that raised, the error message.
+def _send(connection: Connection, found: Found) -> None:
+    used = sum(os.times()[:4])
+    # A verdict may be a user's, with anything in it that does not pickle.
+    message = _attempt(lambda: pickle.dumps(Answer(found, used)))
+    if isinstance(message, str):
+        message = pickle.dumps(Answer(message, used))
+    connection.send_bytes(message)
 
-    Stops early if the cases are slow, so that a call exceeds its limit only if one case does. The
-    result then lacks the last cases; it has at least one. Several cases of a verifier that takes
-    batches are judged by one call; if that raised, the result is the error message.
+
+def _judge(verifiers: Mapping[str, Verifier], call: Call) -> Found:
+    """Stops early if the cases are slow, so that a call exceeds its limit only if one case does.
+
+    The result then lacks the last cases; it has at least one. Several cases of a verifier that
+    takes batches are judged by one call of it.
     """
-    # Without a handler the alarm ends the process, even in C code and when the parent is gone.
-    signal.alarm(math.ceil(_seconds) + _GRACE)
-    try:
-        verifier = _verifiers[cases[0].task]
-        if verifier.batch is not None and len(cases) > 1:
-            return _attempt(lambda: list(verifier.judge_batch([case.case for case in cases])))
-        return _one_by_one(cases)
-    finally:
-        signal.alarm(0)
-
-
-def _one_by_one(cases: Sequence[TaskCase]) -> list[Verdict | str]:
-    end = time.monotonic() + _seconds * _SHARE
+    verifier = verifiers[call.cases[0].task]
+    cases = [case.case for case in call.cases]
+    if verifier.batch is not None and len(cases) > 1:
+        return _attempt(lambda: list(verifier.judge_batch(cases)))
+    end = time.monotonic() + call.seconds * _SHARE
     found: list[Verdict | str] = []
     for case in cases:
-        verifier = _verifiers[case.task]
-        found.append(_attempt(partial(verifier.judge, case.case)))
+        found.append(_attempt(partial(verifier.judge, case)))
         if time.monotonic() > end:
             break
     return found
@@ -101,4 +145,12 @@ def _attempt(judgement: Callable[[], _T]) -> _T | str:
         return judgement()
     # A verifier may be a user's code. Whatever it raises, `sys.exit` included, concerns this case.
     except BaseException as error:  # noqa: BLE001
-        return f"{type(error).__name__}: {error}"[:500]
+        return _message(error)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r}) instead of returning a result"[:500]
+    if isinstance(error, MemoryError):
+        return f"MemoryError: {str(error) or 'it needs more than verification.memory allows'}"[:500]
+    return f"{type(error).__name__}: {error}"[:500]
