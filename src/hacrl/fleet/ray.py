@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import ray
 
+from hacrl.agents.reading import Reading
 from hacrl.agents.reporting import LearnReport
 from hacrl.config import Recipe
 from hacrl.errors import UserError
@@ -122,6 +123,11 @@ class RayFleet:
         table = ray.put(to_table(prompts, PROMPTS))
         here = self._present(self.agents)
         return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table))
+
+    def read(self, prompts: Sequence[Prompt]) -> dict[str, Reading]:
+        table = ray.put(to_table(prompts, PROMPTS))
+        here = self._present(self.agents)
+        return self._ask("start", here, lambda _, actor: actor.read.remote(table))
 
     def sample(
         self,
