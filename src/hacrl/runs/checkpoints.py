@@ -17,7 +17,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -34,6 +34,7 @@ __all__ = [
     "checkpoints",
     "newest_checkpoint",
     "prune",
+    "set_aside",
     "write_checkpoint",
 ]
 
@@ -51,6 +52,8 @@ class Progress:
         score: by which the best checkpoint is chosen, None if there is none.
         lengths: bytes of the files that grow, by name.
         versions: of the libraries whose arithmetic matters, by name.
+        files: marks of the files that the recipe names; see `named_files`. A checkpoint of an
+            earlier version of this package has none.
     """
 
     completed: int
@@ -59,6 +62,7 @@ class Progress:
     score: float | None
     lengths: Mapping[str, int]
     versions: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,23 @@ def _score(checkpoint: Checkpoint) -> float | None:
         return checkpoint.progress().score
     except (UserError, OSError):  # a damaged one is nobody's best
         return None
+
+
+def set_aside(root: Path, step: int | None) -> Checkpoint | None:
+    """Take the checkpoint after so many steps out of use, since its agents turned out useless.
+
+    Args:
+        step: None if they have no checkpoint yet.
+
+    Returns:
+        The newest that is left, None if there is none.
+    """
+    for checkpoint in checkpoints(root):
+        if checkpoint.step == step:
+            aside = checkpoint.path.with_name(checkpoint.path.name + ".not-finite")
+            shutil.rmtree(aside, ignore_errors=True)
+            checkpoint.path.rename(aside)
+    return newest_checkpoint(root)[0]
 
 
 def prune(root: Path, completed: int, keep: int) -> None:

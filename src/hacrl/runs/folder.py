@@ -1,7 +1,7 @@
 """The run folder.
 
 recipe.yaml             resolved, enough to repeat the run
-state.json              running, finished, interrupted or failed; versions
+state.json              running, finished, interrupted or failed; versions; the run's clock
 metrics.jsonl           one object per step and agent
 rollouts/               every verified rollout, one Parquet file per step
 lessons/                what each learner made of each rollout, likewise
@@ -20,6 +20,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,12 +44,18 @@ class RunFolder:
     Use `RunFolder.create`, or `RunFolder.resume`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: datetime | None = None) -> None:
         self.path = path
+        self._clock = clock
 
     @classmethod
-    def create(cls, root: Path, recipe: Recipe, *, overwrite: bool) -> RunFolder:
+    def create(
+        cls, root: Path, recipe: Recipe, *, overwrite: bool, clock: datetime | None = None
+    ) -> RunFolder:
         """Make the folder `root/<recipe.name>` and write the resolved recipe.
+
+        Args:
+            clock: that chat templates see.
 
         Raises:
             UserError: it exists and `overwrite` is false, or it exists and is no run folder.
@@ -59,15 +66,17 @@ class RunFolder:
             shutil.rmtree(path)
         for name in ("rollouts", "lessons"):
             (path / name).mkdir(parents=True)
-        run = cls(path)
+        run = cls(path, clock)
         write_text(path / "recipe.yaml", recipe_to_yaml(recipe))
         run.set_state("running")
         return run
 
     @classmethod
-    def resume(cls, root: Path, recipe: Recipe, progress: Progress) -> RunFolder:
+    def resume(
+        cls, root: Path, recipe: Recipe, progress: Progress, clock: datetime | None = None
+    ) -> RunFolder:
         """Go on in an existing folder: what was written after the checkpoint is taken back."""
-        run = cls(root / recipe.name)
+        run = cls(root / recipe.name, clock)
         for path in run._growing():
             if path.exists():
                 os.truncate(path, min(progress.lengths.get(path.name, 0), path.stat().st_size))
@@ -116,7 +125,9 @@ class RunFolder:
 
     def set_state(self, state: State) -> None:
         """Record how the run stands."""
-        content = {"state": state, "versions": library_versions()}
+        content: dict[str, Any] = {"state": state, "versions": library_versions()}
+        if self._clock is not None:
+            content["clock"] = self._clock.isoformat()
         write_text(self.path / "state.json", json.dumps(content, indent=2) + "\n")
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
