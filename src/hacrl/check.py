@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 
 import torch
 from rich.console import Console
@@ -19,6 +20,8 @@ from hacrl.agents.loading import (
     load_tokenizer,
     sharing_key,
 )
+from hacrl.agents.reading import read
+from hacrl.agents.vocabulary import check_sizes
 from hacrl.config.cautions import cautions
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.schema import AgentSpec, Recipe
@@ -44,12 +47,14 @@ class Finding:
         parameters: numbers of weights.
         positions: tokens of prompt and response that the model can address, None if unlimited.
         lengths: tokens of each prompt under the agent's own template.
+        notes: what the user may want to know.
         warnings: what the user should know.
     """
 
     parameters: Parameters | None = None
     positions: int | None = None
     lengths: Sequence[int] | None = None
+    notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
 
 
@@ -59,7 +64,10 @@ class _Reader:
 
     name: str
     tokenizer: PreTrainedTokenizerBase
-    template_args: Mapping[str, object] = field(default_factory=dict)
+    template_args: Mapping[str, object]
+    clock: datetime
+    split_special_tokens: bool
+    vocab_size: int
 
 
 def check(recipe: Recipe, console: Console) -> None:
@@ -74,7 +82,8 @@ def check(recipe: Recipe, console: Console) -> None:
     make_verifiers(recipe.tasks)
     prompts = load_prompts(recipe.tasks)
     jobs = held_out_jobs(recipe)
-    findings = {name: examine(name, spec, prompts) for name, spec in recipe.agents.items()}
+    clock = recipe.clock or datetime.now()
+    findings = {name: examine(name, spec, prompts, clock) for name, spec in recipe.agents.items()}
     lengths = {name: f.lengths for name, f in findings.items() if f.lengths is not None}
     limits = {
         name: prompt_limit(recipe.prompts, recipe.sampling.max_new_tokens, finding.positions)
@@ -101,13 +110,18 @@ def check(recipe: Recipe, console: Console) -> None:
     if recipe.evaluation is not None:
         console.print(f"\n{_evaluation(recipe.evaluation, jobs)}", soft_wrap=True)
     console.print("Activations, logits and the sampler's cache come on top.\n")
+    for text in (text for finding in findings.values() for text in finding.notes):
+        console.print(f"note: {text}", markup=False, soft_wrap=True)
     for text in warnings:
         console.print(f"warning: {text}", markup=False, soft_wrap=True)
     console.print(f"ok, with {_plural(len(warnings), 'warning')}" if warnings else "ok")
 
 
-def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt]) -> Finding:
+def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt], clock: datetime) -> Finding:
     """Look at an agent's configuration and tokenizer.
+
+    Args:
+        clock: what its chat template takes for now.
 
     Raises:
         UserError: they cannot be used, or the template refuses a prompt.
@@ -119,11 +133,25 @@ def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt]) -> Finding:
         return Finding(warnings=[f"model not available here: {error}"])
     parameters = count_parameters(name, spec, config)
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    warnings = [_unmergeable(name, parameters.tied)] if parameters.tied else []
     try:
-        reader = _Reader(name, load_tokenizer(name, spec), spec.template_args)
+        tokenizer = load_tokenizer(name, spec)
     except ModelUnavailable as error:
-        return Finding(parameters, positions, None, [f"tokenizer not available here: {error}"])
-    return Finding(parameters, positions, [len(encode_prompt(reader, p)) for p in prompts])
+        warnings.append(f"tokenizer not available here: {error}")
+        return Finding(parameters, positions, warnings=warnings)
+    rows = config.get_text_config().vocab_size
+    check_sizes(name, tokenizer, rows)
+    reader = _Reader(name, tokenizer, spec.template_args, clock, spec.split_special_tokens, rows)
+    lengths = [len(encode_prompt(reader, p)) for p in prompts]
+    found = read(reader, prompts)
+    return Finding(parameters, positions, lengths, found.notes, [*warnings, *found.warnings])
+
+
+def _unmergeable(name: str, layer: str) -> str:
+    return (
+        f"agent {name}: lora.target_modules has {layer}, whose weight is also another layer's; "
+        "`hacrl export --merge` will refuse the adapter, which can be used beside its model alone"
+    )
 
 
 def _check_device(name: str, device: str) -> None:

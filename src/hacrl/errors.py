@@ -9,6 +9,10 @@ class UserError(Exception):
     """
 
 
+class NotFinite(UserError):  # noqa: N818 - says what the numbers are
+    """A model computes what is no number. Whoever knows of checkpoints adds the last good one."""
+
+
 def first_line(error: BaseException) -> str:
     """What a library's error says in its first line, to be quoted inside a message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -25,11 +25,14 @@ class Parameters:
         own: of the model itself, tied ones counted once.
         linear: those of them that quantization would store in 4 bits.
         adapter: of the adapter, None if the model itself is trained.
+        tied: name of a layer with an adapter that shares its weight with another, None if there is
+            none.
     """
 
     own: int
     linear: int
     adapter: int | None
+    tied: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,12 @@ def count_parameters(name: str, spec: AgentSpec, config: PretrainedConfig) -> Pa
     )
     if spec.lora is None:
         return Parameters(own, linear, None)
-    from hacrl.agents.adapters import describe_adapter, inject_adapter
+    from hacrl.agents.adapters import describe_adapter, inject_adapter, tied_layer
 
     with torch.device("meta"):
         inject_adapter(name, model, describe_adapter(name, spec), seed=0)
     adapter = sum(parameter.numel() for parameter in model.parameters()) - own
-    return Parameters(own, linear, adapter)
+    return Parameters(own, linear, adapter, tied_layer(name, model))
 
 
 def memory(parameters: Parameters, spec: AgentSpec, *, reference: bool) -> Memory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 import torch
@@ -12,16 +13,18 @@ import torch
 from hacrl.capability import CapabilityTracker
 from hacrl.config import Recipe
 from hacrl.config.cautions import cautions
-from hacrl.errors import UserError
+from hacrl.errors import NotFinite, UserError
 from hacrl.evaluation.held_out import HeldOut, held_out_jobs
 from hacrl.fleet import AgentLost, Fleet, open_fleet
 from hacrl.loop import co_train
 from hacrl.observer import Observer, Silent
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
 from hacrl.records import Prompt
+from hacrl.runs.clock import run_clock
 from hacrl.runs.folder import RunFolder, State
 from hacrl.runs.lock import only_process
 from hacrl.runs.loggers import Loggers, check_loggers
+from hacrl.runs.named_files import file_marks
 from hacrl.runs.recorder import Recorder
 from hacrl.runs.resuming import check_data, find_checkpoint, note_machines
 from hacrl.runs.saver import Saver
@@ -62,9 +65,11 @@ def train(
     """
     root, observer = Path(root), observer or Silent()
     left = recipe.fleet.retries
+    clock = run_clock(recipe, root / recipe.name, resume=resume)
+    loaded = recipe.model_copy(update={"clock": clock})
     with (
         only_process(root, recipe.name),
-        open_fleet(recipe, root / recipe.name, observer.note) as start_fleet,
+        open_fleet(loaded, root / recipe.name, observer.note) as start_fleet,
     ):
         while True:
             try:
@@ -73,6 +78,7 @@ def train(
                     root,
                     observer,
                     start_fleet,
+                    clock,
                     overwrite=overwrite,
                     resume=resume,
                     accept_changes=accept_changes,
@@ -93,6 +99,7 @@ def _attempt(
     root: Path,
     observer: Observer,
     start_fleet: Callable[[Path | None], Fleet],
+    clock: datetime,
     *,
     overwrite: bool,
     resume: bool,
@@ -116,15 +123,19 @@ def _attempt(
     prompts = load_prompts(recipe.tasks)
     data = {task: fingerprint(p for p in prompts if p.task == task) for task in recipe.tasks}
     progress = found.progress() if found else None
-    if found and progress:
-        check_data(found, progress, data, accept_changes=accept_changes, note=observer.note)
     verifiers = make_pool(recipe.tasks, recipe.verification)
+    files = file_marks(recipe)
+    if found and progress:
+        check_data(found, progress, data, files, accept_changes=accept_changes, note=observer.note)
     jobs = held_out_jobs(recipe)
     for text in cautions(recipe):
         observer.note(text)
     observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
     fleet = start_fleet(found.agents if found else None)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
+    for reading in fleet.read(fitting).values():
+        for text in (*reading.notes, *reading.warnings):
+            observer.note(text)
     held_out = HeldOut(recipe, jobs, fleet, observer.note, observer.phase)
     capability = CapabilityTracker(
         fleet.agents,
@@ -135,10 +146,10 @@ def _attempt(
     if found and progress:
         capability.restore(progress.capability)
         note_machines(progress.machines, fleet.machines(), observer.note)
-        run = RunFolder.resume(root, recipe, progress, fleet.machines())
+        run = RunFolder.resume(root, recipe, progress, fleet.machines(), clock)
     else:
         run = RunFolder.create(
-            root, recipe, overwrite=overwrite or resume, machines=fleet.machines()
+            root, recipe, overwrite=overwrite or resume, machines=fleet.machines(), clock=clock
         )
     start = progress.completed if progress else 0
     loggers = Loggers(recipe, run.path, observer.note, start)
@@ -157,7 +168,7 @@ def _attempt(
     ):
         phases = Phases(observer.phase, stop)
         with (
-            Saver(recipe, run, fleet.checkpoint, data) as saver,
+            Saver(recipe, run, fleet.checkpoint, data, files, start) as saver,
             _kept_whatever_happens(run, fleet, saver, observer, phases),
         ):
             co_train(
@@ -212,6 +223,16 @@ def _kept_whatever_happens(
         yield
         save()
         state = "finished"
+    except NotFinite as error:
+        # What they are is no use to anybody, so it replaces nothing.
+        good = saver.give_up()
+        remedy = "lower the learning rate, or use float32 weights"
+        raise UserError(
+            f"{error}\nIts last good checkpoint is {good.path}; {remedy}, and --resume "
+            "--accept-changes goes on from there"
+            if good
+            else f"{error}\nThere is no good checkpoint; {remedy}, and start anew with --overwrite"
+        ) from error
     except (Interrupted, UserError) as error:
         state = "interrupted" if isinstance(error, Interrupted) else "failed"
         try:

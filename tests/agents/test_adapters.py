@@ -6,14 +6,16 @@ import copy
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from peft import PeftModel
+from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
+from hacrl.agents.adapters import tied_layer, try_adapter
 from hacrl.agents.learner import Learner
 from hacrl.agents.lessons import Lesson
 from hacrl.agents.loading import SharedModels, load_policy
@@ -112,6 +114,81 @@ def test_a_saved_adapter_is_peft_s_and_comes_back(qwen_folder: Path, tmp_path: P
         model=str(qwen_folder), device="cpu", lora=Lora(adapter=str(tmp_path / "kim"))
     )
     assert torch.equal(hidden(load_policy("eve", started)), wanted)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"target_modules": r".*\.(q|v)_proj"},
+        {"target_modules": r"model\.layers\.1\.mlp\..*_proj"},
+        {"target_modules": "all-linear"},
+        {"target_modules": ["q_proj", "up_proj"], "exclude_modules": ["lm_head", "k_proj"]},
+        {"target_modules": ["q_proj"], "layers_to_transform": [1], "layers_pattern": "layers"},
+        {"target_modules": ["q_proj", "v_proj"], "rank_pattern": {"v_proj": 1}},
+        {"target_modules": ["q_proj"], "use_rslora": True},
+        {"target_modules": ["q_proj"], "use_dora": True},
+    ],
+)
+def test_an_adapter_keeps_the_settings_that_it_came_with(
+    llama_folder: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    config = LoraConfig(r=2, lora_alpha=4, task_type="CAUSAL_LM", **changes)
+    base = AutoModelForCausalLM.from_pretrained(llama_folder)
+    get_peft_model(base, config).save_pretrained(tmp_path / "theirs")
+    started = AgentSpec(
+        model=str(llama_folder), device="cpu", lora=Lora(adapter=str(tmp_path / "theirs"))
+    )
+    policy = load_policy("lee", started)
+    disturb(policy)
+    save_policy(policy, tmp_path / "ours")
+    try_adapter("lee", policy.model, tmp_path / "ours")
+    theirs, ours = (
+        json.loads((tmp_path / name / "adapter_config.json").read_text())
+        for name in ("theirs", "ours")
+    )
+    for key in changes:
+        wanted, found = theirs[key], ours[key]
+        as_set = isinstance(wanted, list)
+        assert (sorted(found) == sorted(wanted)) if as_set else (found == wanted), key
+    again = AgentSpec(
+        model=str(llama_folder), device="cpu", lora=Lora(adapter=str(tmp_path / "ours"))
+    )
+    assert torch.equal(hidden(load_policy("lee", again)), hidden(policy))
+
+
+def test_an_adapter_that_cannot_be_loaded_again_is_no_success(
+    llama_folder: Path, tmp_path: Path
+) -> None:
+    policy = load_policy("lee", spec(llama_folder))
+    save_policy(policy, tmp_path)
+    try_adapter("lee", policy.model, tmp_path)
+    path = tmp_path / "adapter_config.json"
+    whole = json.loads(path.read_text())
+    for changes in (
+        {"target_modules": sorted("all-linear")},
+        {"r": 3},
+        {"target_modules": ["q_proj"]},
+        {"r": "two"},
+    ):
+        path.write_text(json.dumps(whole | changes))
+        with pytest.raises(UserError, match=r"agent lee: the adapter in .* cannot be loaded again"):
+            try_adapter("lee", policy.model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("modules", "layer"),
+    [
+        (["lm_head"], "lm_head"),
+        (["embed_tokens", "q_proj"], "model.embed_tokens"),
+        (["q_proj"], None),
+        ("all-linear", None),
+    ],
+)
+def test_a_tied_layer_with_an_adapter_is_found(
+    qwen_folder: Path, modules: list[str] | str, layer: str | None
+) -> None:
+    policy = load_policy("kim", spec(qwen_folder, target_modules=modules))
+    assert tied_layer("kim", policy.model) == layer
 
 
 def test_what_does_not_fit_is_refused_by_name(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -15,9 +16,11 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
 from peft import PeftModel
 from peft.tuners.lora import LoraModel
+from rich.console import Console
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
+from hacrl.check import check
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.evaluation.targets import find_targets, fingerprint
@@ -117,6 +120,54 @@ def test_a_merge_that_changes_the_answers_is_refused(
     with pytest.raises(UserError, match="agent kim: the merged model's log-probabilities differ"):
         exported(run, "kim", tmp_path / "merged", merge=True)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_merge_is_limited_in_every_dtype(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    (tmp_path / "half").mkdir()
+    half = tmp_path / "half" / "run"
+    shutil.copytree(run, half)
+    recipe = yaml.safe_load((half / "recipe.yaml").read_text())
+    recipe["agents"]["kim"]["dtype"] = dtype
+    (half / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    exported(half, "kim", tmp_path / "merged", merge=True)
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged")
+    assert merged.dtype == getattr(torch, dtype)
+    to = PreTrainedModel.to
+
+    def careless(self: PreTrainedModel, *args: Any, **options: Any) -> Any:
+        moved = to(self, *args, **options)
+        if args == (getattr(torch, dtype),):
+            moved.get_input_embeddings().weight.data.mul_(1.5)
+        return moved
+
+    monkeypatch.setattr(PreTrainedModel, "to", careless)
+    with pytest.raises(UserError, match=f"agent kim: the {dtype} model's log-probabilities differ"):
+        exported(half, "kim", tmp_path / "again", merge=True)
+
+
+@pytest.mark.parametrize("modules", [["lm_head"], ["embed_tokens", "q_proj"]])
+def test_an_adapter_on_a_tied_layer_is_named_before_the_run_and_not_merged(
+    tiny_recipe: MakeRecipe, qwen_folder: Path, tmp_path: Path, modules: list[str]
+) -> None:
+    lora = {"rank": 2, "target_modules": modules}
+    raw = tiny_recipe(agents={"kim": {"model": str(qwen_folder), "lora": lora}}, steps=1)
+    recipe = recipe_from_dict(raw)
+    console = Console(file=io.StringIO(), width=300)
+    check(recipe, console)
+    (warning,) = (
+        line
+        for line in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        if line.startswith("warning:")
+    )
+    assert f"agent kim: lora.target_modules has {'model.' * (modules[0] != 'lm_head')}" in warning
+    assert "`hacrl export --merge` will refuse" in warning
+    trained = train(recipe, tmp_path).path
+    exported(trained, "kim", tmp_path / "adapter")
+    with pytest.raises(UserError, match=r"agent kim: its adapter is on .*; export it without"):
+        exported(trained, "kim", tmp_path / "merged", merge=True)
 
 
 def test_the_card_tells_the_story(run: Path, qwen_folder: Path, tmp_path: Path) -> None:

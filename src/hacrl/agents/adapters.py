@@ -23,7 +23,7 @@ from peft import (
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError, first_line
@@ -37,6 +37,8 @@ __all__ = [
     "inject_adapter",
     "load_adapter",
     "save_adapter",
+    "tied_layer",
+    "try_adapter",
 ]
 
 ADAPTER_CONFIG = "adapter_config.json"
@@ -105,6 +107,8 @@ def inject_adapter(name: str, model: PreTrainedModel, config: LoraConfig, seed: 
     try:
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Already found a `peft_config`")  # wanted
+            # `hacrl check` says it, see `tied_layer`.
+            warnings.filterwarnings("ignore", message="Model has `tie_word_embeddings=True`")
             torch.manual_seed(derive_seed(seed, "adapter", name))
             model.add_adapter(config, name)
     except (ValueError, TypeError) as error:
@@ -116,15 +120,63 @@ def inject_adapter(name: str, model: PreTrainedModel, config: LoraConfig, seed: 
 def save_adapter(name: str, model: PreTrainedModel, folder: Path) -> None:
     """Write an agent's adapter as PEFT does. Changes nothing about which adapter acts."""
     folder.mkdir(parents=True, exist_ok=True)
-    weights: dict[str, Tensor] = get_peft_model_state_dict(model, adapter_name=name)
+    weights = _state(name, model)
     save_file(
         {_PREFIX + key: value.contiguous().cpu() for key, value in weights.items()},
         folder / _WEIGHTS,
         metadata={"format": "pt"},
     )
     config: Any = copy.copy(model.peft_config[name])
-    config.target_modules = sorted(config.target_modules)  # a set has another order every time
+    for key, value in vars(config).items():
+        if isinstance(value, set):  # it has another order every time
+            setattr(config, key, sorted(value))
     config.save_pretrained(str(folder))
+
+
+def try_adapter(name: str, model: PreTrainedModel, folder: Path) -> None:
+    """See that PEFT can load what `save_adapter` wrote, onto a model without memory for weights.
+
+    Raises:
+        UserError: it cannot.
+    """
+    problem = ""
+    try:
+        config: Any = PeftConfig.from_pretrained(str(folder))
+        with torch.device("meta"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is the same as in the model that was trained
+            bare = AutoModelForCausalLM.from_config(
+                model.config,
+                trust_remote_code=not type(model).__module__.startswith("transformers."),
+            )
+            bare.add_adapter(config, name)
+        expected = _state(name, bare)
+        found = load_file(folder / _WEIGHTS)
+        shapes = {key.removeprefix(_PREFIX): value.shape for key, value in found.items()}
+        if shapes != {key: value.shape for key, value in expected.items()}:
+            problem = "its weights are not those that its configuration describes"
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        problem = first_line(error)
+    if problem:
+        raise UserError(
+            f"agent {name}: the adapter in {folder} cannot be loaded again ({problem}); train it "
+            f"with other settings of agents.{name}.lora"
+        )
+
+
+def tied_layer(name: str, model: PreTrainedModel) -> str | None:
+    """A layer with an adapter whose weight is also another layer's, so that merging changes both.
+
+    Args:
+        name: of the adapter.
+    """
+    if not model.config.get_text_config().tie_word_embeddings:
+        return None
+    ends = (model.get_output_embeddings(), model.get_input_embeddings())
+    kinds = ("lora_A", "lora_embedding_A", "modules_to_save")
+    for key, module in model.named_modules():
+        if module in ends and any(name in getattr(module, kind, ()) for kind in kinds):
+            return str(key)
+    return None
 
 
 def load_adapter(name: str, model: PreTrainedModel, folder: Path) -> None:
@@ -140,9 +192,21 @@ def load_adapter(name: str, model: PreTrainedModel, folder: Path) -> None:
     _put(name, model, weights, str(folder))
 
 
+def _state(name: str, model: PreTrainedModel) -> dict[str, Tensor]:
+    """The weights of an adapter, and none of the model's own."""
+    found: dict[str, Tensor] = get_peft_model_state_dict(
+        model, adapter_name=name, save_embedding_layers=False
+    )
+    return found
+
+
 def _put(name: str, model: PreTrainedModel, weights: dict[str, Tensor], origin: str) -> None:
-    plain = {key.removeprefix(_PREFIX): value for key, value in weights.items()}
-    expected = get_peft_model_state_dict(model, adapter_name=name)
+    plain = {
+        key.removeprefix(_PREFIX): value
+        for key, value in weights.items()
+        if not key.endswith(".base_layer.weight")  # of the model: PEFT saves embeddings with them
+    }
+    expected = _state(name, model)
     if plain.keys() != expected.keys():
         odd = min(plain.keys() ^ expected.keys())
         raise UserError(f"agent {name}: adapter {origin} does not fit its model at {odd}")

@@ -95,7 +95,12 @@ class Agent(Respondent):
         """
         spec = recipe.agents[name]
         policy = load_policy(
-            name, _in_host_memory(spec, share), tokenizer, seed=recipe.seed, shared=shared
+            name,
+            _in_host_memory(spec, share),
+            tokenizer,
+            seed=recipe.seed,
+            shared=shared,
+            clock=recipe.clock,
         )
         policy = dataclasses.replace(policy, share=share)
         reference = _frozen(policy) if recipe.update.kl > 0 else None
@@ -157,12 +162,20 @@ class Agent(Respondent):
             return self._learn(pool, omega)
 
     def save(self, folder: Path) -> None:
-        """Write the model, or its adapter, as an ordinary Hugging Face folder."""
+        """Write the model, or its adapter, as an ordinary Hugging Face folder.
+
+        Raises:
+            UserError: the adapter cannot be loaded again.
+        """
         save_policy(self._policy, folder)
+        if self._policy.adapter is not None:
+            from hacrl.agents.adapters import try_adapter
+
+            try_adapter(self._policy.adapter, self._policy.model, folder)
 
     def checkpoint(self, folder: Path) -> None:
-        """Write all that this agent continues from: besides what `save` writes, its optimizer."""
-        self.save(folder)
+        """Write all that this agent continues from: besides its weights, its optimizer."""
+        save_policy(self._policy, folder)
         self._learner.save(folder)
         text = json.dumps({"version": self.version}) + "\n"
         self._policy.share.write(lambda: (folder / STATE).write_text(text, "utf-8"))

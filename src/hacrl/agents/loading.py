@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-import jinja2.meta
 import torch
 from safetensors import SafetensorError
 from transformers import (
@@ -24,9 +23,12 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from hacrl.agents.attention import group_queries
+from hacrl.agents.begin import prepend_begin
 from hacrl.agents.norms import merge_norms
 from hacrl.agents.policy import Policy
-from hacrl.config.schema import AgentSpec
+from hacrl.agents.templates import chat_template, parse_template
+from hacrl.agents.vocabulary import check_sizes
+from hacrl.config.schema import AgentSpec, NamedTemplate
 from hacrl.errors import UserError, first_line
 from hacrl.paths import BUNDLED, resolve
 
@@ -40,9 +42,6 @@ __all__ = [
     "load_tokenizer",
     "sharing_key",
 ]
-
-_TRAINING_TAG = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
-"""A tag of Hugging Face's own that plain Jinja does not know."""
 
 
 class ModelUnavailable(UserError):  # noqa: N818 - may be no error at all
@@ -83,8 +82,8 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
 
     Raises:
         ModelUnavailable: a hub id that cannot be fetched.
-        UserError: not found, an unknown stop token, a missing or broken template, or a template
-            argument that the template does not know.
+        UserError: not found, an unknown stop token, a missing or broken template, several of them
+            and no choice, or a template argument that the template does not know.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(
@@ -95,12 +94,11 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
         )
     except (OSError, ValueError, KeyError) as error:
         raise _cannot_load(name, spec, "tokenizer of", error) from error
-    if spec.chat_template is not None:
-        path = resolve(spec.chat_template)
-        if not path.is_file():
-            raise UserError(f"agent {name}: chat_template {spec.chat_template} is not a file")
-        tokenizer.chat_template = path.read_text(encoding="utf-8")
-    _check_template_args(name, spec, tokenizer.chat_template)
+    _choose_template(name, spec, tokenizer)
+    _check_template(name, spec, chat_template(tokenizer))
+    if chat_template(tokenizer) is None:
+        options = {"revision": spec.revision, "trust_remote_code": spec.trust_remote_code}
+        prepend_begin(tokenizer, _location(name, spec), **options)
     known = tokenizer.get_vocab()
     for token in spec.stop:
         if token not in known:
@@ -143,6 +141,7 @@ def load_policy(
     *,
     seed: int = 0,
     shared: SharedModels | None = None,
+    clock: datetime | None = None,
 ) -> Policy:
     """Load model and tokenizer.
 
@@ -150,6 +149,7 @@ def load_policy(
         tokenizer: of `load_tokenizer`, if it has been loaded already.
         seed: decides the start of a new adapter.
         shared: where agents with adapters find the model that others have loaded before them.
+        clock: what the chat template takes for now; None is the present.
 
     Raises:
         UserError: anything about the model that the recipe's author can mend.
@@ -164,6 +164,8 @@ def load_policy(
 
         add_adapter(name, model, spec, seed)
         model.eval()
+    table: Any = model.get_input_embeddings()
+    check_sizes(name, tokenizer, table.weight.shape[0])
     stop_ids = _stop_ids(name, spec, tokenizer, loaded.generation_config)
     model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
     policy = Policy(
@@ -174,6 +176,8 @@ def load_policy(
         dict(spec.template_args),
         loaded.generation_config,
         adapter=name if spec.lora else None,
+        clock=clock or datetime.now(),
+        split_special_tokens=spec.split_special_tokens,
     )
     _check_logits(policy)
     return policy
@@ -305,17 +309,39 @@ def _stop_ids(
     return unique
 
 
-def _check_template_args(name: str, spec: AgentSpec, template: object) -> None:
-    if not spec.template_args:
+def _choose_template(name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Make the recipe's chat template the tokenizer's, which is saved with it."""
+    wanted, named = spec.chat_template, tokenizer.chat_template
+    key = f"agents.{name}.chat_template"
+    if isinstance(wanted, str):
+        path = resolve(wanted)
+        if not path.is_file():
+            raise UserError(f"agent {name}: chat_template {wanted} is not a file")
+        try:
+            tokenizer.chat_template = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"agent {name}: chat_template {wanted} is not UTF-8 text") from error
+    elif isinstance(wanted, NamedTemplate):
+        known = named if isinstance(named, dict) else {"default": named} if named else {}
+        if wanted.name not in known:
+            raise UserError(
+                f"{key}.name: {spec.model} has no chat template called {wanted.name}; it has "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+        tokenizer.chat_template = {**known, "default": known[wanted.name]}
+    elif isinstance(named, dict) and named and "default" not in named:
+        raise UserError(
+            f"agent {name}: {spec.model} has the chat templates {', '.join(sorted(named))} and no "
+            f"default; choose with {key}={{name: {min(named)}}}"
+        )
+
+
+def _check_template(name: str, spec: AgentSpec, template: str | None) -> None:
+    if template is None:
+        if spec.template_args:
+            raise UserError(f"agent {name}: template_args given, but it has no chat template")
         return
-    if not isinstance(template, str):
-        raise UserError(f"agent {name}: template_args given, but it has no chat template")
-    syntax = jinja2.Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"])
-    try:
-        parsed = syntax.parse(_TRAINING_TAG.sub("", template))
-    except jinja2.TemplateSyntaxError as error:
-        raise UserError(f"agent {name}: its chat template is broken ({error})") from error
-    known = jinja2.meta.find_undeclared_variables(parsed)
+    known = parse_template(name, template)
     for key in spec.template_args:
         if key not in known:
             raise UserError(
@@ -334,6 +360,11 @@ def _check_logits(policy: Policy) -> None:
     mask = torch.ones_like(ids)
     ours = policy.logits(policy.hidden_states(ids, mask))
     theirs = policy.model(input_ids=ids, attention_mask=mask, use_cache=False).logits.float()
+    if bool(ours.logsumexp(-1).isfinite().logical_not().any()):
+        raise UserError(
+            f"agent {policy.name}: its model's logits are not finite from the start; its weights "
+            "are damaged, or are beyond what its dtype can hold"
+        )
     if not torch.allclose(ours, theirs, rtol=1e-2, atol=1e-2):
         raise UserError(
             f"agent {policy.name}: {type(policy.model).__name__} changes its logits after the "

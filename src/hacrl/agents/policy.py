@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import Cache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from hacrl.agents.begin import keep_begin_setting
 from hacrl.agents.sharding import (
     ALONE,
     Share,
@@ -22,6 +24,7 @@ from hacrl.agents.sharding import (
     through_root,
     whole_state,
 )
+from hacrl.agents.vocabulary import control_tokens
 from hacrl.errors import UserError, first_line
 
 __all__ = ["Policy", "restore_policy", "save_policy"]
@@ -42,6 +45,8 @@ class Policy:
         adapter: name of the adapter inside the model that is this policy's; None if it has none:
             its weights are the model's own.
         share: which of the agent's ranks this is; beyond one, the model is sharded.
+        clock: what the chat template takes for now.
+        split_special_tokens: whether control tokens that a prompt spells are encoded as text.
     """
 
     name: str
@@ -52,6 +57,8 @@ class Policy:
     generation_config: GenerationConfig
     adapter: str | None = None
     share: Share = ALONE
+    clock: datetime = field(default_factory=datetime.now)
+    split_special_tokens: bool = False
 
     def activate(self) -> None:
         """Let this policy's adapter act, and no other. To be called before the model is used,
@@ -73,7 +80,8 @@ class Policy:
     def pad_id(self) -> int:
         """Fills batches. Masks come from lengths, so it may equal the end token."""
         pad = self.tokenizer.pad_token_id
-        return int(pad) if pad is not None else self.stop_ids[0]
+        usable = pad is not None and pad < self.vocab_size  # one may have been added
+        return int(pad) if usable else self.stop_ids[0]
 
     @property
     def vocab_size(self) -> int:
@@ -89,7 +97,12 @@ class Policy:
     @functools.cached_property
     def control_ids(self) -> frozenset[int]:
         """Ids that are no text: the tokenizer's special tokens and the end tokens."""
-        return frozenset((*self.tokenizer.all_special_ids, *self.stop_ids))
+        return frozenset((*control_tokens(self.tokenizer).values(), *self.stop_ids))
+
+    @functools.cached_property
+    def token_ids(self) -> frozenset[int]:
+        """Ids that the tokenizer has a token for; the output layer may have more."""
+        return frozenset(self.tokenizer.get_vocab().values())
 
     def without_gradients(self) -> AbstractContextManager[object]:
         """In the block nothing is kept for a backward pass, and little that autograd asks for.
@@ -193,6 +206,7 @@ def save_policy(policy: Policy, folder: Path) -> None:
 
 def _save_companions(policy: Policy, folder: Path) -> None:
     policy.tokenizer.save_pretrained(folder)
+    keep_begin_setting(policy.tokenizer, folder)
     policy.generation_config.save_pretrained(folder)
 
 

@@ -104,7 +104,8 @@ def _gaps(lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome]) -> Iterator
         lesson = lessons[i]
         if lesson.recomputed is not None:
             difference = math.fsum(lesson.recomputed) - lesson.rollout.logprob
-            yield abs(difference) / lesson.rollout.length
+            if math.isfinite(difference):
+                yield abs(difference) / lesson.rollout.length
         elif lesson.own and row.update == 0 and row.finite:
             yield abs(row.log_ratio)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hacrl.agents.encoding import decode_response, encode_prompt
 from hacrl.agents.policy import Policy
+from hacrl.agents.reading import Reading, read
 from hacrl.agents.samplers import HuggingFaceSampler, Sampler
 from hacrl.records import Decoding, Prompt, Rollout
 from hacrl.seeding import derive_seed
@@ -42,6 +43,10 @@ class Respondent:
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> list[int]:
         """Tokens of each prompt under this agent's own template."""
         return [len(self.encode(prompt)) for prompt in prompts]
+
+    def read(self, prompts: Sequence[Prompt]) -> Reading:
+        """What is worth saying about how it reads the prompts."""
+        return read(self._policy, prompts)
 
     def sample(
         self,

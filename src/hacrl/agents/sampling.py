@@ -6,7 +6,8 @@ have ended leave the batch, and keys and values are written in place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,9 +18,10 @@ from hacrl.agents.cache import write_in_place
 from hacrl.agents.policy import Policy
 from hacrl.agents.prompt_pass import PromptPass
 from hacrl.agents.sharding import gathered, resharded
+from hacrl.errors import NotFinite
 from hacrl.seeding import derive_seed
 
-__all__ = ["Sample", "draw_tokens", "sample"]
+__all__ = ["Sample", "check_finite", "draw_tokens", "sample"]
 
 _WORTH_MOVING = 0.75
 """The batch is made smaller once no more than this share of its rows is unfinished."""
@@ -59,6 +61,9 @@ def sample(
 
     Returns:
         Samples as [prompts][group_size].
+
+    Raises:
+        NotFinite: the logits are not finite, so that there is no distribution to draw from.
     """
     by_length = sorted(range(len(prompts)), key=lambda p: -len(prompts[p]))
     rows = [p for p in by_length for _ in range(group_size)]
@@ -76,9 +81,26 @@ def sample(
             own += [(start + i, one) for i, one in zip(part, drawn, strict=False)]
     groups: list[list[Sample]] = [[] for _ in prompts]
     drawn_by_all = [pair for pairs in policy.share.gather(own) for pair in pairs]
+    check_finite(policy.name, (one for _, one in drawn_by_all))
     for row, one in sorted(drawn_by_all, key=lambda pair: pair[0]):
         groups[rows[row]].append(one)
     return groups
+
+
+def check_finite(name: str, samples: Iterable[Sample]) -> None:
+    """See that an agent's samples were drawn from a distribution.
+
+    Raises:
+        NotFinite: a log-probability is no finite number, as every one is where a logit is not a
+            number, or where none is finite.
+    """
+    for one in samples:
+        place = next((t for t, value in enumerate(one.logprobs) if not math.isfinite(value)), None)
+        if place is not None:
+            raise NotFinite(
+                f"agent {name}: its logits are not finite at token {place} of a response, so "
+                "nothing can be sampled from it"
+            )
 
 
 def _uniform(rows: int, positions: int, seed: int) -> Tensor:
@@ -156,8 +178,10 @@ def _generate(
 def draw_tokens(logprobs_BV: Tensor, uniform_B: Tensor) -> Tensor:
     """The token of each row at which the cumulative probability passes a number in [0, 1).
 
-    One number a row, where the library draws one for each entry of the vocabulary.
+    One number a row, where the library draws one for each entry of the vocabulary. Where the
+    probabilities are not numbers it is any token; its log-probability shows it.
     """
     cumulative_BV = logprobs_BV.exp().cumsum(dim=-1, dtype=torch.float64)
     wanted_B1 = uniform_B[:, None] * cumulative_BV[:, -1:]
-    return torch.searchsorted(cumulative_BV, wanted_B1, right=True).squeeze(1)
+    token_B = torch.searchsorted(cumulative_BV, wanted_B1, right=True).squeeze(1)
+    return token_B.clamp(max=logprobs_BV.shape[-1] - 1)

@@ -16,12 +16,12 @@ import torch
 from hacrl.agents.logprobs import pad, response_logprobs
 from hacrl.agents.plain_weights import write_plain_config, write_plain_weights
 from hacrl.agents.policy import Policy
-from hacrl.agents.sampling import Sample
+from hacrl.agents.sampling import Sample, check_finite
 from hacrl.agents.vllm_client import VllmClient
 from hacrl.agents.vllm_messages import Request
 from hacrl.config.sampler import VllmSampling
 from hacrl.config.schema import Recipe
-from hacrl.errors import UserError
+from hacrl.errors import NotFinite, UserError
 from hacrl.records import Decoding
 from hacrl.seeding import derive_seed
 
@@ -149,6 +149,7 @@ class VllmSampler:
         )
         self._rest()
         samples = [Sample(one.token_ids, one.logprobs, one.finished) for one in drawn]
+        check_finite(self._policy.name, samples)
         return [samples[i : i + group_size] for i in range(0, len(samples), group_size)]
 
     def weights_changed(self) -> None:
@@ -201,6 +202,11 @@ class VllmSampler:
             *self._learners(prompt, drawn.token_ids, self._temperature),
         ]
         gap = fmean(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+        if not all(map(math.isfinite, ours)):
+            raise NotFinite(
+                f"agent {self._policy.name}: its logits are not finite on the probe's prompt, so "
+                "nothing can be sampled from it"
+            )
         tolerance = self._settings.tolerance or TOLERANCE[self._single]
         if not gap <= tolerance:  # nor is it if it is not a number
             raise UserError(

@@ -6,7 +6,7 @@ from hacrl.config.schema import Recipe
 
 __all__ = ["cautions"]
 
-_SPACING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+_SPACING = {"bfloat16": 2.0**-8}
 """Relative distance of neighbouring numbers."""
 _WEIGHT = 0.02
 """Usual size of a weight; it is what models are initialised with."""
@@ -16,12 +16,28 @@ def cautions(recipe: Recipe) -> list[str]:
     """One sentence each, naming the key and the remedy."""
     found = []
     for name, agent in recipe.agents.items():
+        key, dtype = f"agents.{name}.dtype", agent.dtype
+        if agent.lora is not None:  # an adapter is kept in single precision
+            if dtype == "float16":
+                found.append(
+                    f"{key}: gradients below 6e-8 on their way to the adapter are 0 in float16; "
+                    "bfloat16 has the range of float32"
+                )
+            continue
         rate = agent.learning_rate or recipe.optimizer.learning_rate
+        spacing, second = _SPACING.get(dtype, 0.0), recipe.optimizer.betas[1]
         # An AdamW step is about as large as the learning rate; half a spacing rounds it to nothing.
-        if rate < _WEIGHT * _SPACING.get(agent.dtype, 0.0) / 2:
+        if rate < _WEIGHT * spacing / 2:
             found.append(
-                f"agents.{name}.dtype: steps of {rate:g} are rounded away in {agent.dtype} "
-                "weights; use float32 with update.autocast: bfloat16"
+                f"{key}: steps of {rate:g} are rounded away in {dtype} weights; use float32 with "
+                "update.autocast: bfloat16"
+            )
+        # Of the second moment, a share of 1 - beta goes at a time, likewise.
+        if 1 - second < spacing / 2:
+            found.append(
+                f"{key}: AdamW's moments are in {dtype} as the weights are, where the second does "
+                f"not fall any more with optimizer.betas[1] {second:g}; use float32 with "
+                "update.autocast: bfloat16, or an adapter (lora)"
             )
         total = recipe.steps * recipe.updates_per_step(name)
         if recipe.optimizer.warmup_updates >= total:

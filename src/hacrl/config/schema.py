@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal, Self
 
 from pydantic import (
@@ -28,6 +29,7 @@ __all__ = [
     "AgentSpec",
     "Capability",
     "Clip",
+    "NamedTemplate",
     "Optimizer",
     "Prompts",
     "Ratio",
@@ -36,6 +38,12 @@ __all__ = [
     "Update",
     "Verification",
 ]
+
+
+class NamedTemplate(Strict):
+    """One of several chat templates that a tokenizer brings along."""
+
+    name: str
 
 
 class AgentSpec(Strict):
@@ -48,14 +56,19 @@ class AgentSpec(Strict):
     revision: str | None = None
     trust_remote_code: bool = False
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Of the weights that are trained. Half precision rounds small learning steps away; to compute
-    faster, keep float32 and set `update.autocast: bfloat16`."""
+    """Of the model's weights. Half precision rounds small learning steps away; to compute faster,
+    keep float32 and set `update.autocast: bfloat16`. float16 is for models with an adapter, which
+    is kept in single precision, and for evaluation."""
     device: str = "auto"
     """A torch device, or `auto`: a GPU if there is one, else the CPU."""
-    chat_template: str | None = None
-    """Path of a Jinja file that replaces the tokenizer's own template."""
+    chat_template: str | NamedTemplate | None = None
+    """Path of a Jinja file that replaces the tokenizer's own template; or `{name: rag}`, one of
+    several that the tokenizer has."""
     template_args: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Arguments of this agent's template, for example `enable_thinking: false`."""
+    split_special_tokens: bool = False
+    """Encode control tokens that a prompt spells, such as `<|im_end|>` in a problem, as the text
+    that they are. Those of the chat template stay control tokens."""
     stop: list[str] = Field(default_factory=list)
     """Further end tokens of this agent, besides those that the model declares."""
     learning_rate: PositiveFloat | None = None
@@ -197,6 +210,9 @@ class Recipe(Strict):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     seed: NonNegativeInt = 0
+    clock: datetime | None = None
+    """Date and time that chat templates see, such as `2026-11-30T12:00:00`, all through the run;
+    None is its start."""
     steps: PositiveInt
     prompts_per_step: PositiveInt
     """P."""
@@ -286,6 +302,7 @@ class Recipe(Strict):
             self._check_verifier(name, task.verifier)
         self._check_best()
         self._check_ranks()
+        self._check_half_precision()
         for name, agent in self.agents.items():
             if self.fleet.in_turns and agent.lora and agent.lora.quantization != "none":
                 raise ValueError(
@@ -293,6 +310,16 @@ class Recipe(Strict):
                     f"device; set agents.{name}.lora.quantization: none"
                 )
         return self
+
+    def _check_half_precision(self) -> None:
+        for name, agent in self.agents.items():
+            if agent.dtype == "float16" and agent.lora is None:
+                raise ValueError(
+                    f"agents.{name}.dtype: float16 cannot hold what AdamW keeps (its epsilon "
+                    f"{self.optimizer.epsilon:g} is 0 there), which would destroy the model; use "
+                    "float32 with update.autocast: bfloat16, or train an adapter with "
+                    f"agents.{name}.lora"
+                )
 
     def _check_ranks(self) -> None:
         for name, agent in self.agents.items():

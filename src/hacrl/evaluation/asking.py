@@ -15,6 +15,7 @@ from accelerate.utils.memory import (  # type: ignore[import-untyped]
 
 from hacrl.agents.loading import load_policy
 from hacrl.agents.respondent import Respondent
+from hacrl.agents.templates import chat_template
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Answer, answers_of
 from hacrl.evaluation.jobs import Job
@@ -72,8 +73,8 @@ class Asking:
         self._verifiers = verifiers
         self._watcher = watcher
         self._stop = stop
-        policy = load_policy(target.label, target.spec)
-        if not policy.tokenizer.chat_template:
+        policy = load_policy(target.label, target.spec, clock=target.clock)
+        if chat_template(policy.tokenizer) is None:
             watcher.note(f"{target.label} has no chat template; it gets the problems as plain text")
         self._respondent = Respondent(policy, Decoding(1, 1), seed=0)
         self._chunk = batch_size or _LARGEST.get(policy.device.type, _LARGEST_ELSEWHERE)

@@ -6,13 +6,16 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from hacrl.config import AgentSpec, Recipe, load_recipe
 from hacrl.config.bundled import bundled_recipes
 from hacrl.config.lora import Lora
+from hacrl.config.schema import NamedTemplate
 from hacrl.errors import UserError
 from hacrl.paths import BUNDLED, resolve
+from hacrl.runs.clock import recorded_clock
 
 __all__ = ["Target", "find_targets", "fingerprint", "without_thinking"]
 
@@ -32,12 +35,14 @@ class Target:
         agent: its name in its run; agents of two runs are compared by it.
         origin: what the user wrote.
         spec: how it is loaded.
+        clock: what its chat template takes for now; that of its run, None for the present.
     """
 
     label: str
     agent: str
     origin: str
     spec: AgentSpec
+    clock: datetime | None = None
 
 
 def find_targets(
@@ -77,10 +82,11 @@ def without_thinking(target: Target) -> Target:
         UserError: its tokenizer cannot be loaded.
     """
     from hacrl.agents.loading import load_tokenizer
+    from hacrl.agents.templates import chat_template
 
     args = target.spec.template_args
-    template = load_tokenizer(target.label, target.spec).chat_template
-    if _SWITCH in args or not isinstance(template, str) or _SWITCH not in template:
+    template = chat_template(load_tokenizer(target.label, target.spec))
+    if _SWITCH in args or template is None or _SWITCH not in template:
         return target
     spec = target.spec.model_copy(update={"template_args": {**args, _SWITCH: False}})
     return replace(target, spec=spec)
@@ -109,7 +115,8 @@ def fingerprint(target: Target) -> str:
 
         commit = getattr(load_config(target.label, spec), "_commit_hash", None)
         digest.update(f"{spec.model}@{commit}\n".encode())
-    template = resolve(spec.chat_template) if spec.chat_template else None
+    chosen = spec.chat_template
+    template = resolve(chosen) if isinstance(chosen, str) else None
     rest = {
         "gguf": spec.gguf,
         "dtype": spec.dtype,
@@ -117,9 +124,20 @@ def fingerprint(target: Target) -> str:
         "stop": spec.stop,
         **({"lora": spec.lora.quantization} if spec.lora else {}),
         "template": template.read_text("utf-8") if template and template.is_file() else None,
+        **({"named": chosen.name} if isinstance(chosen, NamedTemplate) else {}),
+        **({"split": True} if spec.split_special_tokens else {}),
     }
+    if target.clock is not None and "strftime_now" in _own_template(target):
+        rest["clock"] = target.clock.isoformat()
     digest.update(json.dumps(rest, sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def _own_template(target: Target) -> str:
+    from hacrl.agents.loading import load_tokenizer
+    from hacrl.agents.templates import chat_template
+
+    return chat_template(load_tokenizer(target.label, target.spec)) or ""
 
 
 def _place(target: Target) -> str:
@@ -144,16 +162,18 @@ def _find(text: str) -> list[Target]:
 
 def _in_folder(text: str, path: Path) -> list[Target]:
     path = path.absolute()
-    recipe = _recipe_above(path)
+    run = _run_above(path)
+    recipe = load_recipe(run / "recipe.yaml") if run is not None else None
+    clock = recorded_clock(run) if run is not None else None
     if _is_model(path):
-        return [_saved(text, path, recipe)]
+        return [replace(_saved(text, path, recipe), clock=clock)]
     for folder in (path / "agents", path):
         agents = [one for one in sorted(_folders(folder)) if _is_model(one)]
         if recipe is not None:  # in the recipe's order
             order = list(recipe.agents)
             agents.sort(key=lambda one: order.index(one.name) if one.name in order else len(order))
         if agents:
-            return [_saved(text, one, recipe) for one in agents]
+            return [replace(_saved(text, one, recipe), clock=clock) for one in agents]
     if recipe is not None:
         raise UserError(
             f"target {text}: the run has saved no agents; they appear in {path / 'agents'} when it "
@@ -173,11 +193,11 @@ def _folders(path: Path) -> Iterable[Path]:
     return (one for one in path.iterdir() if one.is_dir()) if path.is_dir() else ()
 
 
-def _recipe_above(path: Path) -> Recipe | None:
-    """The recipe of the run that a folder is, or lies in: RUN/agents/NAME, a checkpoint's agent."""
+def _run_above(path: Path) -> Path | None:
+    """The run that a folder is, or lies in: RUN/agents/NAME, a checkpoint's agent."""
     for folder in (path, *path.parents[:4]):
         if (folder / "recipe.yaml").is_file() and (folder / "state.json").is_file():
-            return load_recipe(folder / "recipe.yaml")
+            return folder
     return None
 
 
@@ -211,6 +231,6 @@ def _with_adapter(path: Path, known: AgentSpec | None) -> AgentSpec:
 
 def _of_recipe(text: str, recipe: Recipe) -> list[Target]:
     return [
-        Target(f"{recipe.name}/{name} before", name, text, spec)
+        Target(f"{recipe.name}/{name} before", name, text, spec, recipe.clock)
         for name, spec in recipe.agents.items()
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from hacrl.agents.reading import Reading
 from hacrl.agents.reporting import LearnReport
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
@@ -38,6 +39,9 @@ class Fleet(Protocol):
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> Mapping[str, Sequence[int]]:
         """Tokens of each prompt under each agent's own template."""
+
+    def read(self, prompts: Sequence[Prompt]) -> Mapping[str, Reading]:
+        """What is worth saying about how each agent reads the prompts."""
 
     def sample(
         self,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hacrl.agents.agent import Agent
 from hacrl.agents.loading import SharedModels, load_config, load_tokenizer
+from hacrl.agents.reading import Reading
 from hacrl.agents.reporting import LearnReport
 from hacrl.config.schema import Recipe
 from hacrl.machine import machine
@@ -47,6 +48,9 @@ class LocalFleet:
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
         return {name: agent.prompt_lengths(prompts) for name, agent in self._agents.items()}
+
+    def read(self, prompts: Sequence[Prompt]) -> dict[str, Reading]:
+        return {name: agent.read(prompts) for name, agent in self._agents.items()}
 
     def sample(
         self,

@@ -12,6 +12,7 @@ from typing import Any, Self
 import ray
 from ray.exceptions import GetTimeoutError
 
+from hacrl.agents.reading import Reading
 from hacrl.agents.reporting import LearnReport
 from hacrl.config import Recipe
 from hacrl.errors import UserError, first_line
@@ -133,6 +134,11 @@ class RayFleet:
         limit = self._recipe.fleet.start_seconds
         here = self._present(self.agents)
         return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table), limit)
+
+    def read(self, prompts: Sequence[Prompt]) -> dict[str, Reading]:
+        table = ray.put(to_table(prompts, PROMPTS))
+        here = self._present(self.agents)
+        return self._ask("start", here, lambda _, actor: actor.read.remote(table))
 
     def sample(
         self,

@@ -19,6 +19,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # document
 
 from hacrl.agents.agent import Agent
 from hacrl.agents.loading import find_device
+from hacrl.agents.reading import Reading
 from hacrl.agents.reporting import LearnReport, LessonRecord
 from hacrl.agents.sharding import Share
 from hacrl.config import Recipe
@@ -162,6 +163,9 @@ class Worker:
 
     def prompt_lengths(self, prompts: Any) -> list[int]:
         return self._agent.prompt_lengths(from_table(prompts, Prompt))
+
+    def read(self, prompts: Any) -> Reading:
+        return self._agent.read(from_table(prompts, Prompt))
 
     def sample(
         self, prompts: Any, group_size: int, occasion: str, decoding: Decoding | None

@@ -34,6 +34,7 @@ __all__ = [
     "checkpoints",
     "newest_checkpoint",
     "prune",
+    "set_aside",
     "write_checkpoint",
 ]
 
@@ -52,6 +53,8 @@ class Progress:
         lengths: bytes of the files that grow, by name.
         versions: of the libraries whose arithmetic matters, by name.
         machines: where each agent computed; see `hacrl.machine`.
+        files: marks of the files that the recipe names; see `named_files`. A checkpoint of an
+            earlier version of this package has none.
     """
 
     completed: int
@@ -61,6 +64,7 @@ class Progress:
     lengths: Mapping[str, int]
     versions: Mapping[str, str]
     machines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,23 @@ def _score(checkpoint: Checkpoint) -> float | None:
         return checkpoint.progress().score
     except (UserError, OSError):  # a damaged one is nobody's best
         return None
+
+
+def set_aside(root: Path, step: int | None) -> Checkpoint | None:
+    """Take the checkpoint after so many steps out of use, since its agents turned out useless.
+
+    Args:
+        step: None if they have no checkpoint yet.
+
+    Returns:
+        The newest that is left, None if there is none.
+    """
+    for checkpoint in checkpoints(root):
+        if checkpoint.step == step:
+            aside = checkpoint.path.with_name(checkpoint.path.name + ".not-finite")
+            shutil.rmtree(aside, ignore_errors=True)
+            checkpoint.path.rename(aside)
+    return newest_checkpoint(root)[0]
 
 
 def prune(root: Path, completed: int, keep: int) -> None:

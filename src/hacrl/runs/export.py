@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from hacrl.agents.adapters import ADAPTER_CONFIG
+from hacrl.agents.adapters import ADAPTER_CONFIG, tied_layer
 from hacrl.agents.agent import STATE as AGENT_STATE
 from hacrl.agents.loading import load_model
 from hacrl.config import Recipe, load_recipe
@@ -29,6 +30,9 @@ __all__ = ["export", "push"]
 _OPTIMIZER_FILES = ("optimizer.safetensors", "learner.json", AGENT_STATE)
 _TOLERANCE = 1e-3
 """Largest difference of two log-probabilities that single precision explains."""
+_ROUNDINGS = 8
+"""By how many distances of neighbouring numbers rounded weights may move what comes out, relative
+to how far apart the log-probabilities lie."""
 
 
 def export(
@@ -169,18 +173,37 @@ def _merge(
             "unquantized one, whose answers are a little different"
         )
     whole = spec.model_copy(update={"dtype": "float32", "device": "cpu", "lora": None})
-    apart: Any = PeftModel.from_pretrained(load_model(agent, whole), str(adapter))
+    base = load_model(agent, whole)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Model has `tie_word_embeddings=True`")  # below
+        apart: Any = PeftModel.from_pretrained(base, str(adapter), agent)
+    if layer := tied_layer(agent, apart.get_base_model()):
+        raise UserError(
+            f"agent {agent}: its adapter is on {layer}, whose weight is also another layer's, so "
+            "one cannot be merged without the other; export it without --merge"
+        )
     before = _logprobs(apart.eval())
     merged: PreTrainedModel = apart.merge_and_unload()
     _compare(agent, "merged", before, _logprobs(merged), _TOLERANCE)
     for stale in (ADAPTER_CONFIG, "adapter_model.safetensors"):
         (to / stale).unlink()
     merged.to(wanted).save_pretrained(to)
+    rounded = _logprobs(merged.float())
     again: Any = AutoModelForCausalLM.from_pretrained(to, dtype=wanted)
-    # Rounding to half precision is the user's choice of dtype; in single precision it must agree.
-    limit = _TOLERANCE if wanted == torch.float32 else float("inf")
-    off = _compare(agent, "saved", before, _logprobs(again.float().eval()), limit)
+    saved = _logprobs(again.float().eval())
+    _compare(agent, "saved", rounded, saved, _TOLERANCE)
+    off = _compare(agent, f"{spec.dtype}", before, saved, _rounding_limit(before, wanted))
     note(f"merged: log-probabilities of the saved model differ from the adapter's by {off:.1e}")
+
+
+def _rounding_limit(before: Tensor, dtype: torch.dtype) -> float:
+    """Largest difference that rounding every weight to a dtype explains.
+
+    Each rounding changes a weight by half the relative distance of neighbouring numbers at most,
+    and every layer adds to it; what comes out changes by a share of how far apart it lies.
+    """
+    spread = float(before.max() - before.min())
+    return max(_TOLERANCE, _ROUNDINGS * torch.finfo(dtype).eps * spread)
 
 
 def _logprobs(model: PreTrainedModel) -> Tensor:

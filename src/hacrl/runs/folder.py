@@ -1,7 +1,7 @@
 """The run folder.
 
 recipe.yaml             resolved, enough to repeat the run
-state.json              running, finished, interrupted or failed; versions; the agents' machines
+state.json              running, finished, interrupted or failed; versions; machines; clock
 metrics.jsonl           one object per step and agent
 rollouts/               every verified rollout, one Parquet file per step
 lessons/                what each learner made of each rollout, likewise
@@ -20,6 +20,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,18 +46,28 @@ class RunFolder:
     Use `RunFolder.create`, or `RunFolder.resume`.
     """
 
-    def __init__(self, path: Path, machines: Machines | None = None) -> None:
+    def __init__(
+        self, path: Path, machines: Machines | None = None, clock: datetime | None = None
+    ) -> None:
         self.path = path
         self.machines = machines or {}
+        self._clock = clock
 
     @classmethod
     def create(
-        cls, root: Path, recipe: Recipe, *, overwrite: bool, machines: Machines | None = None
+        cls,
+        root: Path,
+        recipe: Recipe,
+        *,
+        overwrite: bool,
+        machines: Machines | None = None,
+        clock: datetime | None = None,
     ) -> RunFolder:
         """Make the folder `root/<recipe.name>` and write the resolved recipe.
 
         Args:
             machines: where each agent computes; see `Fleet.machines`.
+            clock: that chat templates see.
 
         Raises:
             UserError: it exists and `overwrite` is false, or it exists and is no run folder.
@@ -67,17 +78,22 @@ class RunFolder:
             shutil.rmtree(path)
         for name in ("rollouts", "lessons"):
             (path / name).mkdir(parents=True)
-        run = cls(path, machines)
+        run = cls(path, machines, clock)
         write_text(path / "recipe.yaml", recipe_to_yaml(recipe))
         run.set_state("running")
         return run
 
     @classmethod
     def resume(
-        cls, root: Path, recipe: Recipe, progress: Progress, machines: Machines | None = None
+        cls,
+        root: Path,
+        recipe: Recipe,
+        progress: Progress,
+        machines: Machines | None = None,
+        clock: datetime | None = None,
     ) -> RunFolder:
         """Go on in an existing folder: what was written after the checkpoint is taken back."""
-        run = cls(root / recipe.name, machines)
+        run = cls(root / recipe.name, machines, clock)
         for path in run._growing():
             if path.exists():
                 os.truncate(path, min(progress.lengths.get(path.name, 0), path.stat().st_size))
@@ -126,7 +142,13 @@ class RunFolder:
 
     def set_state(self, state: State) -> None:
         """Record how the run stands."""
-        content = {"state": state, "versions": library_versions(), "machines": self.machines}
+        content: dict[str, Any] = {
+            "state": state,
+            "versions": library_versions(),
+            "machines": self.machines,
+        }
+        if self._clock is not None:
+            content["clock"] = self._clock.isoformat()
         write_text(self.path / "state.json", json.dumps(content, indent=2) + "\n")
 
     def add_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:

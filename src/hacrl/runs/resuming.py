@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hacrl.config import Recipe
@@ -65,26 +65,33 @@ def check_data(
     checkpoint: Checkpoint,
     progress: Progress,
     data: Mapping[str, str],
+    files: Mapping[str, str],
     *,
     accept_changes: bool,
     note: Callable[[str], None],
 ) -> None:
-    """See that the run goes on with the data and the libraries that it began with.
+    """See that the run goes on with the data, files and libraries that it began with.
 
     Args:
         data: fingerprint of the prompts of each task as they are now.
+        files: marks of the files that the recipe names, as they are now.
 
     Raises:
-        UserError: the prompts of a task are not those of the checkpoint.
+        UserError: the prompts of a task, or a file, are not those of the checkpoint.
     """
     differ = [task for task, mark in data.items() if progress.data.get(task) != mark]
-    if differ:
-        text = (
-            f"tasks.{differ[0]}: its problems are not those that {checkpoint.path.name} was "
-            "trained on"
-        )
-        if not accept_changes:
-            raise UserError(f"{text}; {_INSIST}")
+    texts = [
+        f"tasks.{task}: its problems are not those that {checkpoint.path.name} was trained on"
+        for task in differ[:1]
+    ]
+    texts += [
+        f"{place} is not what it was when {checkpoint.path.name} was written"
+        for place, mark in files.items()
+        if progress.files.get(place, mark) != mark
+    ]
+    if texts and not accept_changes:
+        raise UserError(f"{texts[0]}{_and_more(texts)}; {_INSIST}")
+    for text in texts:
         note(f"{text}; accepted")
     for name, now in library_versions().items():
         if (before := progress.versions.get(name)) != now:
@@ -130,9 +137,13 @@ def _check_recipe(
     found = changes(saved, recipe)
     serious = [change for change in found if not change.harmless]
     if serious and not accept_changes:
-        more = f" (and {len(serious) - 1} more)" if len(serious) > 1 else ""
+        more = _and_more(serious)
         raise UserError(
             f"the recipe is not that of {checkpoint.path}: {serious[0]}{more}; {_INSIST}"
         )
     for change in found:
         note(f"changed since {checkpoint.path.name}: {change}")
+
+
+def _and_more(found: Sequence[object]) -> str:
+    return f" (and {len(found) - 1} more)" if len(found) > 1 else ""

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from hacrl.config import Recipe
-from hacrl.runs.checkpoints import Checkpoint, Progress, write_checkpoint
+from hacrl.runs.checkpoints import Checkpoint, Progress, set_aside, write_checkpoint
 from hacrl.runs.folder import RunFolder
 from hacrl.runs.versions import library_versions
 
@@ -37,6 +37,8 @@ class Saver:
     Args:
         save_agents: see `Fleet.checkpoint`.
         data: fingerprint of the prompts of each task.
+        files: marks of the files that the recipe names.
+        start: steps that were completed before.
     """
 
     def __init__(
@@ -45,11 +47,15 @@ class Saver:
         run: RunFolder,
         save_agents: Callable[[Path], None],
         data: Mapping[str, str],
+        files: Mapping[str, str],
+        start: int = 0,
     ) -> None:
         self._recipe = recipe
         self._run = run
         self._save_agents = save_agents
         self._data = data
+        self._files = files
+        self._completed: int | None = start  # by the agents as they are; None amid a step
         self._rest: _Rest | None = None
         self._writing: Future[Checkpoint] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -79,10 +85,12 @@ class Saver:
             self._run.lengths(),
             library_versions(),
             self._run.machines,
+            self._files,
         )
         every = self._recipe.checkpoints.every
         due = completed == self._recipe.steps or (every is not None and completed % every == 0)
         self._rest = _Rest(progress, due)
+        self._completed = completed
         if due:
             self._writing = self._thread.submit(self._write, progress)
 
@@ -98,7 +106,7 @@ class Saver:
 
     def leave(self) -> None:
         """The agents begin to learn, and are not at the end of a step any more."""
-        self._rest = None
+        self._rest = self._completed = None
 
     def finish(self) -> None:
         """The run ends here. If the agents are at the end of a step, that is saved.
@@ -109,6 +117,16 @@ class Saver:
         self.settle()
         if self._rest is not None and not self._rest.saved:
             self._write(self._rest.progress)
+
+    def give_up(self) -> Checkpoint | None:
+        """The agents as they are turned out useless, and what holds them is no checkpoint.
+
+        Returns:
+            The newest checkpoint of what they were before, None if there is none.
+        """
+        self.settle()
+        self._rest = None
+        return set_aside(self._run.checkpoints_path, self._completed)
 
     def _write(self, progress: Progress) -> Checkpoint:
         return write_checkpoint(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import date
 
 from hacrl.records import Prompt
 
@@ -12,7 +13,7 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(prompts: Iterable[Prompt]) -> str:
-    """SHA-256 over the prompts in their order: ids, texts, system messages and golds.
+    """SHA-256 over the prompts in their order: ids, texts, system messages, golds and metadata.
 
     A checkpoint keeps it instead of the data, so that changed data are noticed and mended data
     are used.
@@ -20,6 +21,21 @@ def fingerprint(prompts: Iterable[Prompt]) -> str:
     digest = hashlib.sha256()
     for prompt in prompts:
         # JSON marks where each part ends, and spells lone surrogates in ASCII.
-        row = json.dumps([prompt.id, prompt.task, prompt.system, prompt.text, prompt.gold])
+        parts = [prompt.id, prompt.task, prompt.system, prompt.text, prompt.gold]
+        row = json.dumps([*parts, *_plain(prompt.metadata)])
         digest.update(row.encode() + b"\n")
     return digest.hexdigest()
+
+
+def _plain(metadata: Mapping[str, object]) -> list[str]:
+    """Metadata that come from a file. What generators leave may look different every time."""
+    try:
+        return [json.dumps(dict(metadata), default=_moment)] if metadata else []
+    except (TypeError, ValueError):
+        return []
+
+
+def _moment(value: object) -> str:
+    if isinstance(value, date):  # a datetime is one as well
+        return value.isoformat()
+    raise TypeError(type(value).__name__)
