@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from hacrl.config.schema import Recipe
+from hacrl.config.strict import KeyValueError
 from hacrl.config.text import short
 
 __all__ = ["explain"]
@@ -39,11 +40,15 @@ def explain(error: ValidationError) -> str:
     elif first["type"] == "missing":
         message = f"missing key {key}"
     elif first["type"] == "value_error":
-        detail = str(first["ctx"]["error"])
-        message = f"{key}: {detail}" if key else detail
+        detail = first["ctx"]["error"]
+        if isinstance(detail, KeyValueError):
+            key = f"{key}.{detail.key}".removeprefix(".")
+        message = f"{key}: {detail}" if key else str(detail)
     else:
         wanted = first["msg"][0].lower() + first["msg"][1:]
         message = f"{key}: {wanted}, got {short(repr(first['input']))}"
+        if first["type"] == "string_type" and first["input"] is not None:
+            message += "; put it into quotes"
     return message + (f" (and {more} more)" if more else "")
 
 

@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from hacrl.config.explain import explain
+from hacrl.config.loader import Dumper
 from hacrl.config.methods import METHODS
 from hacrl.config.schema import Recipe
 from hacrl.config.text import parse_yaml, short
@@ -19,6 +20,8 @@ from hacrl.errors import UserError
 __all__ = ["load_recipe", "recipe_from_dict", "recipe_to_yaml"]
 
 _MISSING = object()
+_NAMED = ("fleet", "sampler")
+"""Sections for which a name alone stands for one of that type."""
 
 
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
@@ -67,7 +70,8 @@ def recipe_from_dict(
 
 def recipe_to_yaml(recipe: Recipe) -> str:
     """The resolved recipe, with every default spelt out."""
-    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    content = recipe.model_dump(mode="json")
+    return yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True)
 
 
 def _parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
@@ -79,7 +83,7 @@ def _parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
             raise UserError(f"override {short(repr(item))}: write it as dotted.key=value")
         if key in changes:
             raise UserError(f"override {key}: given twice; keep one")
-        changes[key] = parse_yaml(value, f"override {short(repr(item))}")
+        changes[key] = parse_yaml(value, f"override {short(repr(item))}", comments=False)
     for key in changes:
         for other in changes:
             if other.startswith(key + "."):
@@ -133,6 +137,8 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
         child = node.get(part)
         if child is None:
             child = node[part] = {}
+        if part in _NAMED and isinstance(child, str):
+            child = node[part] = {"type": child}
         if not isinstance(child, dict):
             raise UserError(
                 f"override {key}: {'.'.join(parents[: i + 1])} is {short(repr(child))}, "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import PositiveFloat, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
+from hacrl.config.bounds import Weight
 from hacrl.config.sources import Source
 from hacrl.config.strict import Strict
 from hacrl.config.verifiers import VerifierSpec
@@ -30,7 +31,7 @@ class Task(Strict):
     instruction: str = "{question}"
     """The user's turn. `{question}` stands for the problem."""
     system: str | None = None
-    weight: PositiveFloat = 1.0
+    weight: Weight = 1.0
     """Share of the prompts of every step, relative to the other tasks."""
 
     @model_validator(mode="before")
