@@ -126,8 +126,9 @@ def advantages(
 ) -> Advantages:
     """Advantages of all responses for all learners.
 
-    Own responses: A(k) = (R − μ̂(k)) / (σ + ε), Eq. 9, within ±`LIMIT`. Source j's responses for learner k:
-    Ã = ω(j,k)·A, Eq. 10, with A = A(j) (`source`, main text) or with μ̂(k) (`learner`, Appendix E).
+    Own responses: A(k) = (R − μ̂(k)) / (σ + ε), Eq. 9, within ±`LIMIT`. Source j's responses for
+    learner k: Ã = ω(j,k)·A, Eq. 10, with A = A(j) (`source`, main text) or with μ̂(k) (`learner`,
+    Appendix E).
 
     Args:
         rewards_JPG: NaN is unscored.

@@ -43,9 +43,9 @@ def encode_prompt(policy: Reader, prompt: Prompt) -> list[int]:
     """
     tokenizer = policy.tokenizer
     if tokenizer.chat_template:
-        messages = [{"role": "user", "content": prompt.text}]
-        if prompt.system is not None:
-            messages.insert(0, {"role": "system", "content": prompt.system})
+        turns = [("system", prompt.system)] if prompt.system is not None else []
+        turns += [*prompt.history, ("user", prompt.text)]
+        messages = [{"role": role, "content": content} for role, content in turns]
         try:
             encoded = tokenizer.apply_chat_template(
                 messages,
@@ -61,7 +61,8 @@ def encode_prompt(policy: Reader, prompt: Prompt) -> list[int]:
             ) from error
         ids = cast("list[int]", encoded)
     else:
-        text = prompt.text if prompt.system is None else f"{prompt.system}\n\n{prompt.text}"
+        before = [] if prompt.system is None else [prompt.system]
+        text = "\n\n".join([*before, *(content for _, content in prompt.history), prompt.text])
         ids = tokenizer.encode(text)
         if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers close every text
             ids = ids[:-1]

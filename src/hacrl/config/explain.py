@@ -44,6 +44,8 @@ def explain(error: ValidationError) -> str:
         if isinstance(detail, KeyValueError):
             key = f"{key}.{detail.key}".removeprefix(".")
         message = f"{key}: {detail}" if key else str(detail)
+    elif path[-1] == "marker" and first["type"] == "string_pattern_mismatch":
+        message = f"{key}: is empty; name a text, or write null for no marker"
     else:
         wanted = first["msg"][0].lower() + first["msg"][1:]
         message = f"{key}: {wanted}, got {short(repr(first['input']))}"

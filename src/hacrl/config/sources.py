@@ -41,9 +41,16 @@ class FieldSource(_Limited):
     """What all sources with named fields share."""
 
     question: str = Field(default="question", min_length=1)
-    """The field that holds the problem, or a template such as `"{problem}\\n{choices}"`."""
+    """The field that holds the problem as a text or a conversation, or a template such as
+    `"{problem}\\n{choices}"`."""
     answer: str = Field(default="answer", min_length=1)
     """The field that holds the gold answer, or a text that ends in it."""
+    answers: Literal["all", "any"] | None = None
+    """What a list of answers means: `any` of them is right by itself, or they are `all` parts of
+    one answer. None refuses a list of several."""
+    metadata: list[str] | str | None = None
+    """Fields that a verifier sees besides the gold: a list of them, or the one that holds a
+    mapping; None gives it all others. Changes nothing learned unless a verifier reads it."""
 
 
 class JsonlSource(FieldSource):

@@ -43,7 +43,7 @@ class _Verifier(Strict):
 
 
 class _Marked(_Verifier):
-    marker: str | None = "####"
+    marker: str | None = Field(default="####", pattern=r"\S")
     """Text after which the answer stands; None if there is none: `exact` and `reasoning_gym` then
     take the whole response for the answer."""
 

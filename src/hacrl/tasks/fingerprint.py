@@ -12,7 +12,7 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(prompts: Iterable[Prompt]) -> str:
-    """SHA-256 over the prompts in their order: ids, texts, system messages and golds.
+    """SHA-256 over the prompts in their order: ids, texts, earlier turns and golds.
 
     A checkpoint keeps it instead of the data, so that changed data are noticed and mended data
     are used.
@@ -20,6 +20,9 @@ def fingerprint(prompts: Iterable[Prompt]) -> str:
     digest = hashlib.sha256()
     for prompt in prompts:
         # JSON marks where each part ends, and spells lone surrogates in ASCII.
-        row = json.dumps([prompt.id, prompt.task, prompt.system, prompt.text, prompt.gold])
+        parts: list[object] = [prompt.id, prompt.task, prompt.system, prompt.text, prompt.gold]
+        if prompt.history or prompt.alternatives:  # else as it was before there were any
+            parts += [prompt.history, prompt.alternatives]
+        row = json.dumps(parts)
         digest.update(row.encode() + b"\n")
     return digest.hexdigest()

@@ -43,5 +43,17 @@ def hub_rows(source: HubSource, local: str = _LOCAL) -> Iterator[Row]:
             f"{short(str(error) or type(error).__name__)}\n"
             f"Check the id, or use a local file: {local}"
         ) from error
-    for number, fields in enumerate(rows, start=1):
-        yield Row(f"data set {source.id}, {source.split} row {number}", fields)
+    number, remaining = 0, iter(rows)
+    while True:
+        number += 1
+        place = f"data set {source.id}, {source.split} row {number}"
+        try:
+            fields = next(remaining, None)
+        # Images and the like are decoded here, and texts that are not UTF-8 found.
+        except Exception as error:
+            raise UserError(
+                f"{place}: cannot be read: {short(str(error) or type(error).__name__)}"
+            ) from error
+        if fields is None:
+            return
+        yield Row(place, fields)
