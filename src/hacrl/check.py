@@ -26,6 +26,7 @@ from hacrl.errors import UserError
 from hacrl.evaluation.held_out import held_out_jobs
 from hacrl.evaluation.jobs import Job
 from hacrl.records import Prompt
+from hacrl.processes import check_processes
 from hacrl.runs.loggers import check_loggers
 from hacrl.sizes import Parameters, count_parameters, memory
 from hacrl.tasks import load_prompts
@@ -70,6 +71,7 @@ def check(recipe: Recipe, console: Console) -> None:
     Raises:
         UserError: the run would fail.
     """
+    check_processes(recipe)
     check_loggers(recipe.loggers)
     make_verifiers(recipe.tasks)
     prompts = load_prompts(recipe.tasks)
@@ -129,7 +131,9 @@ def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt]) -> Finding:
 def _check_device(name: str, device: str) -> None:
     """A device must make sense; it need not be in this machine."""
     try:
-        torch.device("cpu" if device == "auto" else device)
+        kind = torch.device("cpu" if device == "auto" else device).type
+        if kind == "meta":
+            raise RuntimeError("it holds no numbers")
     except RuntimeError as error:
         raise UserError(
             f"agent {name}: device {device!r} is none that torch knows; write auto, cpu or cuda:0"

@@ -18,6 +18,7 @@ from hacrl.fleet import AgentLost, Fleet, open_fleet
 from hacrl.loop import co_train
 from hacrl.observer import Observer, Silent
 from hacrl.phases import Interrupted, Phases, finish_phase_on_interrupt
+from hacrl.processes import check_processes
 from hacrl.records import Prompt
 from hacrl.runs.folder import RunFolder, State
 from hacrl.runs.lock import only_process
@@ -61,6 +62,7 @@ def train(
             been saved, and can go on from there.
     """
     root, observer = Path(root), observer or Silent()
+    check_processes(recipe)
     left = recipe.fleet.retries
     with (
         only_process(root, recipe.name),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, TemplateSyntaxError
 from transformers import PreTrainedTokenizerBase
 
 from hacrl.agents.policy import Policy
@@ -54,6 +54,11 @@ def encode_prompt(policy: Reader, prompt: Prompt) -> list[int]:
                 return_dict=False,
                 **policy.template_args,
             )
+        except TemplateSyntaxError as error:
+            raise UserError(
+                f"agent {policy.name}: its chat template is broken: line {error.lineno}: "
+                f"{error.message}; mend it, or give the agent another chat_template"
+            ) from error
         except TemplateError as error:
             raise UserError(
                 f"agent {policy.name}: its chat template refuses prompt {prompt.id} ({error}); "

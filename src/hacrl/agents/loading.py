@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from hacrl.agents.policy import Policy
 from hacrl.config.schema import AgentSpec
 from hacrl.errors import UserError, first_line
 from hacrl.paths import BUNDLED, resolve
+from hacrl.tasks.rows import read_text
 
 __all__ = [
     "ModelUnavailable",
@@ -43,6 +45,8 @@ __all__ = [
 
 _TRAINING_TAG = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
 """A tag of Hugging Face's own that plain Jinja does not know."""
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Jinja does not join two of them."""
 
 
 class ModelUnavailable(UserError):  # noqa: N818 - may be no error at all
@@ -93,13 +97,11 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
             trust_remote_code=spec.trust_remote_code,
             **({"gguf_file": spec.gguf} if spec.gguf else {}),
         )
-    except (OSError, ValueError, KeyError) as error:
+    # The library in Rust raises a bare Exception, for example for a vocabulary that is no text.
+    except Exception as error:
         raise _cannot_load(name, spec, "tokenizer of", error) from error
     if spec.chat_template is not None:
-        path = resolve(spec.chat_template)
-        if not path.is_file():
-            raise UserError(f"agent {name}: chat_template {spec.chat_template} is not a file")
-        tokenizer.chat_template = path.read_text(encoding="utf-8")
+        tokenizer.chat_template = _read_template(name, spec.chat_template)
     _check_template_args(name, spec, tokenizer.chat_template)
     known = tokenizer.get_vocab()
     for token in spec.stop:
@@ -248,7 +250,7 @@ def _quantization(spec: AgentSpec, dtype: torch.dtype) -> BitsAndBytesConfig | N
 
 def _location(name: str, spec: AgentSpec) -> str:
     path = resolve(spec.model)
-    if path.is_dir():
+    if os.path.isdir(path):
         if spec.gguf and not (path / spec.gguf).is_file():
             raise UserError(f"agent {name}: gguf file {spec.gguf} is not in {spec.model}")
         return str(path)
@@ -259,7 +261,7 @@ def _location(name: str, spec: AgentSpec) -> str:
 
 def _cannot_load(name: str, spec: AgentSpec, part: str, error: Exception) -> UserError:
     """What to say when the library fails. Only a hub id that is not fetched is unavailable."""
-    if isinstance(error, OSError) and not resolve(spec.model).is_dir():
+    if isinstance(error, OSError) and not os.path.isdir(resolve(spec.model)):
         return ModelUnavailable(
             f"agent {name}: {part} {spec.model} is no local folder and cannot be fetched from the "
             f"hub ({first_line(error)})"
@@ -281,7 +283,7 @@ def find_device(name: str, wanted: str) -> torch.device:
         return accelerator or torch.device("cpu")
     try:
         device = torch.device(wanted)
-        torch.empty(0, device=device)
+        torch.empty(1, device=device).item()  # not on the device that holds no numbers
     except (RuntimeError, AssertionError) as error:
         raise UserError(
             f"agent {name}: device {wanted} is not available here ({first_line(error)})"
@@ -303,6 +305,22 @@ def _stop_ids(
             f"agent {name}: {spec.model} declares no end token; name one with agents.{name}.stop"
         )
     return unique
+
+
+def _read_template(name: str, place: str) -> str:
+    path = resolve(place)
+    if not os.path.isfile(path):  # no error for a name that no file can have
+        raise UserError(f"agent {name}: chat_template {place} is not a file")
+    try:
+        text = read_text(path)
+    except UserError as error:
+        raise UserError(f"agent {name}: chat_template {error}") from error
+    if half := _HALF_CHARACTER.search(text):
+        raise UserError(
+            f"agent {name}: chat_template {place}: {half[0]} is half of a character, which no "
+            "tokenizer takes; write the character itself, as UTF-8"
+        )
+    return text
 
 
 def _check_template_args(name: str, spec: AgentSpec, template: object) -> None:
