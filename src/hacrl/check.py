@@ -25,8 +25,8 @@ from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.errors import UserError
 from hacrl.evaluation.held_out import held_out_jobs
 from hacrl.evaluation.jobs import Job
-from hacrl.records import Prompt
 from hacrl.processes import check_processes
+from hacrl.records import Prompt
 from hacrl.runs.loggers import check_loggers
 from hacrl.sizes import Parameters, count_parameters, memory
 from hacrl.tasks import load_prompts

@@ -143,5 +143,5 @@ def test_a_vocabulary_that_is_no_text_is_named(qwen_folder: Path, tmp_path: Path
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"]["\ud83d"] = len(tokenizer["model"]["vocab"])
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(UserError, match="agent kim: tokenizer of .* cannot be loaded"):
+    with pytest.raises(UserError, match=r"agent kim: tokenizer of .* cannot be loaded"):
         load_tokenizer("kim", AgentSpec(model=str(folder)))
