@@ -251,7 +251,7 @@ def _quantization(spec: AgentSpec, dtype: torch.dtype) -> BitsAndBytesConfig | N
 def _location(name: str, spec: AgentSpec) -> str:
     path = resolve(spec.model)
     if os.path.isdir(path):
-        if spec.gguf and not (path / spec.gguf).is_file():
+        if spec.gguf and not os.path.isfile(path / spec.gguf):
             raise UserError(f"agent {name}: gguf file {spec.gguf} is not in {spec.model}")
         return str(path)
     if spec.model.startswith((".", "/", "~", BUNDLED)) or spec.model.count("/") > 1:

@@ -57,6 +57,7 @@ def recipe_from_dict(
         _switch_method(tree, changes, origin)
     for key, value in changes.items():
         _put(tree, key, value)
+    _check_texts(tree, origin, "")
     for key, value in METHODS.get(_method(tree), {}).items():
         section = tree.get(key.partition(".")[0], {})
         # A section that is no mapping is left for the schema to complain about.
@@ -154,7 +155,29 @@ def _drop(tree: dict[str, Any], key: str) -> None:
     del node[last]
 
 
+def _check_texts(value: Any, origin: str, place: str) -> None:
+    """Refuse texts that no file, template or prompt can hold."""
+    if isinstance(value, str):
+        odd = "the character of code 0" if "\0" in value else ""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            odd = "half of a character (a lone surrogate)"
+        if odd:
+            name = place or short(repr(value))
+            raise UserError(f"{origin}: {short(name)}: holds {odd}, which is no text")
+    elif isinstance(value, Mapping):
+        for key, child in value.items():
+            _check_texts(key, origin, "")
+            _check_texts(child, origin, f"{place}.{key}".removeprefix("."))
+    elif isinstance(value, list | tuple):
+        for number, child in enumerate(value):
+            _check_texts(child, origin, f"{place}.{number}")
+
+
 def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copy(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_copy(child) for child in value]
     return value

@@ -24,7 +24,7 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_it_is_meant(cls, values: Any) -> Any:
-        """Refuses true for 1, and texts that no file name, template or prompt can hold."""
+        """Refuses true for 1."""
         if not isinstance(values, dict):
             return values
         return {key: _meant(cls, key, value) for key, value in values.items()}
@@ -44,9 +44,6 @@ def _meant(model: type[BaseModel], key: Any, value: Any) -> Any:
         raise KeyValueError(key, f"must be a number, got {str(value).lower()}")
     if isinstance(value, Word) and Literal in kinds:
         return str(value.lower())
-    texts = value if isinstance(value, list) else [value]
-    if any(isinstance(text, str) and "\0" in text for text in texts):
-        raise KeyValueError(key, "holds the character of code 0, which no text has")
     return value
 
 

@@ -44,7 +44,7 @@ def parse_yaml(text: str, place: str, *, comments: bool = True) -> Any:
     return value
 
 
-def short(text: str) -> str:
+def short(text: str, longest: int = _LONGEST) -> str:
     """A text from outside as part of a message: one line, not too long."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
