@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hacrl.advantages import Advantages, Baselines, advantages, joint_baselines
+from hacrl.advantages import LIMIT, Advantages, Baselines, advantages, joint_baselines
 from hacrl.capability import capability_ratio
 
 NAN = math.nan
@@ -537,3 +537,51 @@ def test_advantages_of_a_group_do_not_depend_on_the_scale_of_the_rewards() -> No
     plain = judge(UPSET, UPSET_OMEGA).value_KJPG
     close(judge(UPSET * 1e30, UPSET_OMEGA).value_KJPG, plain)
     close(judge(UPSET * 1e-30, UPSET_OMEGA).value_KJPG, plain)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e6])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6])
+@pytest.mark.parametrize("guard", [True, False])
+def test_rewards_that_differ_by_rounding_are_equal(
+    guard: bool, epsilon: float, scale: float
+) -> None:
+    same = [0.1 + 0.2, 0.3, sum([0.1] * 3), 0.15 + 0.15]
+    assert len(set(same)) > 1
+    a = judge(group([one * scale for one in same]), omegas([1.0]), guard=guard, epsilon=epsilon)
+    assert not a.baselines.signal_KP.any()
+    assert not a.baselines.own_signal_KP.any()
+    assert a.value_KJPG.abs().max() == 0
+
+
+@pytest.mark.parametrize("guard", [True, False])
+@given(data=st.data())
+def test_no_advantage_is_beyond_the_limit(guard: bool, data: st.DataObject) -> None:
+    """Also where a tiny spread meets a baseline far from it."""
+    values = st.sampled_from([0.0, 1.0, 1.0 + 1e-11, 1.0 + 1e-7, 1e6, 5e-324, 1e-9]) | st.floats(
+        0, 1
+    )
+    rewards = torch.tensor(
+        [[data.draw(st.lists(values, min_size=4, max_size=4))] for _ in range(2)],
+        dtype=torch.float64,
+    )
+    ratio = data.draw(st.sampled_from([1.0, 3.0, 10.0, 1e6]))
+    omega = torch.tensor([[1.0, ratio], [1 / ratio, 1.0]], dtype=torch.float64)
+    a = judge(
+        rewards,
+        omega,
+        guard=guard,
+        epsilon=data.draw(st.sampled_from([0.0, 1e-6])),
+        discrepancy=False,
+    ).value_KJPG
+    assert a.isfinite().all()
+    assert a.abs().max() <= LIMIT
+    if guard:  # the baseline is among the rewards, whose σ is at least range / √(2(n−1))
+        assert a.abs().max() <= math.sqrt(2 * (rewards.numel() - 1)) * (1 + 1e-6)
+
+
+def test_without_the_guard_a_tiny_spread_far_from_the_baseline_meets_the_limit() -> None:
+    rewards = torch.tensor([[[1.0, 1.0 + 1e-8]], [[1.0, 1.0]]], dtype=torch.float64)
+    omega = torch.tensor([[1.0, 10.0], [0.1, 1.0]], dtype=torch.float64)
+    for epsilon in (0.0, 1e-6):
+        a = judge(rewards, omega, guard=False, discrepancy=False, epsilon=epsilon).value_KJPG
+        assert a[0, 0].tolist() == [[-LIMIT, -LIMIT]]

@@ -84,7 +84,12 @@ def test_a_hub_model_that_is_not_here_is_a_warning(tiny_recipe: Make) -> None:
 def test_the_response_must_find_room_in_the_positions_of_the_model(tiny_recipe: Make) -> None:
     text = checked(tiny_recipe(), "sampling.max_new_tokens=123")
     assert "kim 24 (limit 5), lee 0 (limit 5); 4 of 28 prompts remain" in line(text, "warning:")
-    assert "none remain" in refused(tiny_recipe(), "sampling.max_new_tokens=128")
+    message = refused(tiny_recipe(), "sampling.max_new_tokens=130")
+    assert "sampling.max_new_tokens: leaves no room for a prompt in the positions of" in message
+    assert "none remain; lower it by 3 or more" in message
+    message = refused(tiny_recipe(), "sampling.max_new_tokens=127")
+    assert "none remain: lower sampling.max_new_tokens, or shorten the prompts" in message
+    assert "max_tokens," not in message, "raising it would not help"
 
 
 def test_a_model_that_is_no_causal_language_model_is_refused(
@@ -122,7 +127,9 @@ def test_a_broken_template_is_named(tiny_recipe: Make, tmp_path: Path) -> None:
     template = tmp_path / "broken.jinja"
     template.write_text("{% for %}")
     override = f"agents.kim.chat_template={template}"
-    assert "agent kim: its chat template" in refused(tiny_recipe(), override)
+    message = refused(tiny_recipe(), override)
+    assert "agent kim: its chat template is broken: line 1: " in message
+    assert "system" not in message
     assert "agent kim: its chat template is broken" in refused(
         tiny_recipe(), override, "agents.kim.template_args={a: 1}"
     )

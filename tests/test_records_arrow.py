@@ -52,7 +52,8 @@ def rollouts(draw: st.DrawFn, prompt: int = 0, agent: str = "kim", sample: int =
     )
 
 
-PROMPT = st.builds(Prompt, id=TEXT, task=TEXT, text=TEXT, gold=TEXT, system=MAYBE)
+HISTORY = st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple)
+PROMPT = st.builds(Prompt, id=TEXT, task=TEXT, text=TEXT, gold=TEXT, system=MAYBE, history=HISTORY)
 VERDICT = st.builds(
     Verdict, reward=st.none() | st.floats(), outcome=st.sampled_from(Outcome), answer=MAYBE
 )

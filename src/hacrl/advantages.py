@@ -12,10 +12,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-__all__ = ["Advantages", "Baselines", "advantages", "joint_baselines"]
+__all__ = ["LIMIT", "Advantages", "Baselines", "advantages", "joint_baselines"]
 
 _ROUNDING = 1e-9
 """A baseline beyond the range of rewards by less than this share of it is at its edge."""
+_NOISE = 1e-12
+"""Rewards that differ by no more than this share of their size are equal: double precision has
+2e-16, and a reward may be a sum."""
+LIMIT = 1e3
+"""Largest size of (R − μ̂) / (σ + ε). With the guard it is below √(2(n−1)) for n rewards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class Baselines:
         mean_KP: μ̂(k).
         std_KP: σ, the unbiased standard deviation of the joint rewards; 0 without two of them.
         own_KP: mean of the learner's own rewards; NaN if none was scored.
-        signal_KP: whether the joint rewards differ at all.
+        signal_KP: whether the joint rewards differ, by more than rounding.
         own_signal_KP: whether the learner's own rewards differ.
         guarded_KP: whether the guard replaced μ̂(k).
     """
@@ -97,10 +102,15 @@ def joint_baselines(
         mean_KP=torch.where(guarded_KP, fallback_KP, mean_KP),
         std_KP=variance_KP.nan_to_num(nan=0.0).sqrt(),
         own_KP=own_KP,
-        signal_KP=highest_KP > lowest_KP,
-        own_signal_KP=upper_JP > lower_JP,
+        signal_KP=_differ(lowest_KP, highest_KP),
+        own_signal_KP=_differ(lower_JP, upper_JP),
         guarded_KP=guarded_KP,
     )
+
+
+def _differ(lowest: Tensor, highest: Tensor) -> Tensor:
+    size = torch.maximum(lowest.abs(), highest.abs())
+    return (highest - lowest > _NOISE * size) & (highest > lowest)
 
 
 def advantages(
@@ -116,8 +126,9 @@ def advantages(
 ) -> Advantages:
     """Advantages of all responses for all learners.
 
-    Own responses: A(k) = (R − μ̂(k)) / (σ + ε), Eq. 9. Source j's responses for learner k:
-    Ã = ω(j,k)·A, Eq. 10, with A = A(j) (`source`, main text) or with μ̂(k) (`learner`, Appendix E).
+    Own responses: A(k) = (R − μ̂(k)) / (σ + ε), Eq. 9, within ±`LIMIT`. Source j's responses for
+    learner k: Ã = ω(j,k)·A, Eq. 10, with A = A(j) (`source`, main text) or with μ̂(k) (`learner`,
+    Appendix E).
 
     Args:
         rewards_JPG: NaN is unscored.
@@ -138,6 +149,7 @@ def advantages(
         """(R − μ̂) / (σ + ε) of all sources' responses, by one baseline or by each source's own."""
         mean, std = baselines.mean_KP[agent], baselines.std_KP[agent]
         scaled_JPG = (rewards_JPG.double() - mean[..., None]) / (std[..., None] + epsilon)
+        scaled_JPG = scaled_JPG.clamp(-LIMIT, LIMIT)
         usable_JPG = baselines.signal_KP[agent][..., None] & ~rewards_JPG.isnan()
         return torch.where(usable_JPG, scaled_JPG, 0.0)
 

@@ -22,6 +22,7 @@ from hacrl.agents.loading import (
 )
 from hacrl.agents.reading import read
 from hacrl.agents.vocabulary import check_sizes
+from hacrl.capacity import check_processes
 from hacrl.config.cautions import cautions
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.schema import AgentSpec, Recipe
@@ -78,6 +79,7 @@ def check(recipe: Recipe, console: Console) -> None:
     Raises:
         UserError: the run would fail.
     """
+    check_processes(recipe)
     check_loggers(recipe.loggers)
     make_verifiers(recipe.tasks)
     prompts = load_prompts(recipe.tasks)
@@ -157,7 +159,9 @@ def _unmergeable(name: str, layer: str) -> str:
 def _check_device(name: str, device: str) -> None:
     """A device must make sense; it need not be in this machine."""
     try:
-        torch.device("cpu" if device == "auto" else device)
+        kind = torch.device("cpu" if device == "auto" else device).type
+        if kind == "meta":
+            raise RuntimeError("it holds no numbers")
     except RuntimeError as error:
         raise UserError(
             f"agent {name}: device {device!r} is none that torch knows; write auto, cpu or cuda:0"

@@ -116,7 +116,7 @@ def train(
     ] = False,
     fleet: Annotated[
         Literal["local", "ray"] | None,
-        typer.Option("--fleet", help="Where the agents live, whatever the recipe says."),
+        typer.Option("--fleet", help="Where the agents live: short for fleet.type=…"),
     ] = None,
 ) -> None:
     """Train the agents of a recipe together.
@@ -140,10 +140,8 @@ def train(
         raise UserError("train: --overwrite and --resume contradict each other; give one")
     if accept_changes and not resume:
         raise UserError("train: --accept-changes is about --resume; give both")
-    settings = load_recipe(find_recipe(recipe), overrides or ())
-    if fleet is not None:
-        there = settings.fleet.model_copy(update={"type": fleet})
-        settings = settings.model_copy(update={"fleet": there})
+    changes = [*(overrides or ()), *([f"fleet.type={fleet}"] if fleet else [])]
+    settings = load_recipe(find_recipe(recipe), changes)
     console = make_console()
     folder = runs / settings.name
     say(

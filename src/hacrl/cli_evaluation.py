@@ -65,7 +65,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="Responses per problem, drawn if several.")
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=1e-6, help="Draw at it instead of greedily.")
+        float | None, typer.Option(min=1e-3, help="Draw at it instead of greedily.")
     ] = None,
     max_new_tokens: Annotated[
         int | None, typer.Option(min=1, help="Longest response; 1024 unless given.")

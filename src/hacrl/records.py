@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Decoding", "Outcome", "Pool", "Prompt", "Rollout", "Verdict", "Verified"]
+__all__ = ["Decoding", "Outcome", "Pool", "Prompt", "Rollout", "Turn", "Verdict", "Verified"]
 
 
 class Outcome(StrEnum):
@@ -45,13 +45,18 @@ class Decoding:
     temperature: float = 1.0
 
 
+Turn = tuple[str, str]
+"""Of a conversation: role and content."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """One problem of a task.
 
     `text` is the user's turn with the task's instruction already in it; `system` an optional system
-    message; `gold` the reference answer as the verifier wants it. `metadata` is for verifiers that
-    need more than the gold answer.
+    message; `history` the turns between the two, where the problem is a conversation; `gold` the
+    reference answer as the verifier wants it, and `alternatives` others that are right as well.
+    `metadata` is for verifiers that need more than the gold answer.
     """
 
     id: str
@@ -59,7 +64,20 @@ class Prompt:
     text: str
     gold: str
     system: str | None = None
+    history: tuple[Turn, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    alternatives: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Arrow gives lists back.
+        turns = tuple((role, content) for role, content in self.history)
+        object.__setattr__(self, "history", turns)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All turns, as (role, content): system, history, and the user's."""
+        system: tuple[Turn, ...] = () if self.system is None else (("system", self.system),)
+        return (*system, *self.history, ("user", self.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,12 @@ __all__ = [
 T = TypeVar("T")
 
 PROMPTS = pa.schema(
-    [(name, pa.string()) for name in ("id", "task", "text", "gold", "system")],
+    [
+        *((name, pa.string()) for name in ("id", "task", "text", "gold", "system")),
+        ("history", pa.list_(pa.list_(pa.string()))),
+    ]
 )
-"""Metadata stays behind: it is for verifiers, and can be anything."""
+"""Metadata and alternatives stay behind: they are for verifiers."""
 
 ROLLOUTS = pa.schema(
     [

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from hacrl.capability import CapabilityTracker
+from hacrl.capacity import check_processes
 from hacrl.config import Recipe
 from hacrl.config.cautions import cautions
 from hacrl.errors import NotFinite, UserError
@@ -64,6 +65,7 @@ def train(
             been saved, and can go on from there.
     """
     root, observer = Path(root), observer or Silent()
+    check_processes(recipe)
     left = recipe.fleet.retries
     clock = run_clock(recipe, root / recipe.name, resume=resume)
     loaded = recipe.model_copy(update={"clock": clock})

@@ -188,3 +188,16 @@ def test_any_sampled_ids_decode_to_a_text_or_a_reason(data: st.DataObject) -> No
         if why_not is None:
             assert text
             assert "\N{REPLACEMENT CHARACTER}" not in text
+
+
+def test_a_conversation_is_encoded_turn_by_turn(
+    lee: Policy, prompt: Callable[[str], Prompt]
+) -> None:
+    turns = (("user", "1"), ("assistant", "2"))
+    asked = dataclasses.replace(prompt("3"), system="0", history=turns)
+    assert encode_prompt(lee, asked) == lee.tokenizer.encode("0\n\n1\n\n2\n\n3")
+    lee.tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% endfor %}"
+    )
+    ids = encode_prompt(lee, asked)
+    assert lee.tokenizer.decode(ids) == "s0u1a2u3"

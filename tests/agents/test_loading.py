@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
 
-from hacrl.agents.loading import load_policy
+from hacrl.agents.loading import load_policy, load_tokenizer
 from hacrl.agents.policy import Policy, save_policy
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError
@@ -116,3 +117,31 @@ def test_template_arguments_are_checked_against_the_template(folder: Path, tmp_p
 def test_a_device_that_is_not_there(folder: Path) -> None:
     with pytest.raises(UserError, match=r"agent lee: device .* is not available"):
         load_policy("lee", spec(folder, device="cuda:63"))
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"\xff{{ messages }}", "byte 0 is not UTF-8"),
+        (rb"{{ '\ud83d' }}", r"\ud83d is half of a character"),
+    ],
+)
+def test_a_template_that_is_no_text_is_named(
+    qwen_folder: Path, tmp_path: Path, content: bytes, part: str
+) -> None:
+    template = tmp_path / "odd.jinja"
+    template.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        load_tokenizer("kim", AgentSpec(model=str(qwen_folder), chat_template=str(template)))
+    assert str(caught.value).startswith("agent kim: chat_template")
+    assert str(template) in str(caught.value)
+    assert part in str(caught.value)
+
+
+def test_a_vocabulary_that_is_no_text_is_named(qwen_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(qwen_folder, tmp_path / "model")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["\ud83d"] = len(tokenizer["model"]["vocab"])
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(UserError, match=r"agent kim: tokenizer of .* cannot be loaded"):
+        load_tokenizer("kim", AgentSpec(model=str(folder)))

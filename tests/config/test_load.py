@@ -271,3 +271,139 @@ def test_a_garbage_recipe_is_refused_briefly(raw: dict[Any, Any]) -> None:
 def test_a_garbage_override_is_refused_briefly(key: str, text: str) -> None:
     recipe_or_short_refusal(RAW, [f"{key}={text}"])
     recipe_or_short_refusal(RAW, [text])
+
+
+@pytest.mark.parametrize("value", ["off", "Off", "OFF"])
+def test_words_that_yaml_takes_for_switches_are_what_the_key_wants(
+    tmp_path: Path, value: str
+) -> None:
+    text = yaml.safe_dump(RAW) + (
+        f"update: {{autocast: {value}, gradient_checkpointing: on}}\n"
+        f"advantage: {{guard: {value}, discrepancy: No}}\n"
+    )
+    recipe = load_recipe(
+        written(tmp_path, text), ["agents.kim.template_args={enable_thinking: no}"]
+    )
+    assert recipe.update.autocast == "off"
+    assert recipe.update.gradient_checkpointing
+    assert not recipe.advantage.guard
+    assert not recipe.advantage.discrepancy
+    assert recipe.agents["kim"].template_args == {"enable_thinking": False}
+    assert recipe_from_dict(RAW, ["update.autocast=off"]).update.autocast == "off"
+
+
+@pytest.mark.parametrize(
+    "name", ["no", "on", "Yes", "null", "true", "7", "1e3", "010", "2020-01-01"]
+)
+def test_an_agent_may_have_any_name(tmp_path: Path, name: str) -> None:
+    raw = yaml.safe_dump({key: value for key, value in RAW.items() if key != "agents"})
+    text = raw + f"agents:\n  {name}: {{model: a/b}}\n  lee: {{model: c/d}}\n"
+    recipe = load_recipe(written(tmp_path, text), [f"agents.{name}.stop=[no, 'x']"])
+    assert list(recipe.agents) == [name, "lee"]
+    assert recipe.agents[name].stop == ["no", "x"]
+    again = load_recipe(written(tmp_path, recipe_to_yaml(recipe)))
+    assert again == recipe
+
+
+@pytest.mark.parametrize(("text", "steps"), [("010", 10), ("1_000", 1000), ("0x10", 16), ("8", 8)])
+def test_numbers_are_what_they_look_like(text: str, steps: int) -> None:
+    assert recipe_from_dict(RAW, [f"steps={text}"]).steps == steps
+
+
+@pytest.mark.parametrize("text", ["1:30", "2020-01-01", "true", "yes", "1.5", "0x_", "8 # eight"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    assert "steps" in refused(f"steps={text}")
+
+
+@pytest.mark.parametrize("text", ["1:30", "2020-01-01", "1e5", "010", "no", "123e4567", "~", "0o7"])
+def test_a_resolved_recipe_keeps_every_text(tmp_path: Path, text: str) -> None:
+    raw = copy.deepcopy(RAW)
+    raw["agents"]["kim"]["revision"] = raw["tasks"]["sums"]["system"] = text
+    recipe = recipe_from_dict(raw)
+    assert load_recipe(written(tmp_path, recipe_to_yaml(recipe))) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("marker: ####", "marker has no value: #### is a comment"),
+        ("marker: #### # the answer", "marker has no value"),
+        ("marker: # the answer", "marker has no value"),
+        ("marker:\n        ####", "marker has no value"),
+        ("{type: exact, marker: ####}", "####} is a comment"),
+        ("marker: Answer ####", "marker: #### is a comment"),
+    ],
+)
+def test_a_value_that_became_a_comment_is_refused(tmp_path: Path, text: str, part: str) -> None:
+    raw = {key: value for key, value in RAW.items() if key != "tasks"}
+    end = text if text.startswith("{") else f"\n      type: exact\n      {text}\n"
+    path = written(
+        tmp_path,
+        yaml.safe_dump(raw)
+        + f"tasks:\n  sums:\n    source: {{type: jsonl, path: x.jsonl}}\n    verifier: {end}\n",
+    )
+    message = refusal(lambda: load_recipe(path))
+    assert part in message
+    assert "quote" in message
+
+
+def test_comments_that_took_no_value_are_comments(tmp_path: Path) -> None:
+    text = (
+        "#### a recipe ####\n"
+        "name: trial  # of a run\n"
+        "steps: 2 #### as before\n"
+        "prompts_per_step: 4\n"
+        "evaluation:\n"
+        "  # tasks: later\n"
+        "checkpoints: {every: null}  # none\n"
+        "threads: ~ # torch knows\n"
+        "agents:\n"
+        "  # the small one\n"
+        "  kim:\n"
+        "    #### its model\n"
+        "    model: a/b\n"
+        "  lee: {model: c/d, stop: [  # two\n"
+        '    "####", x]}\n'
+        "tasks:\n"
+        "  sums: {source: {type: jsonl, path: x}, verifier: {type: exact, marker: null}}\n"
+        "#### the end\n"
+    )
+    recipe = load_recipe(written(tmp_path, text))
+    assert recipe.agents["lee"].stop == ["####", "x"]
+    assert recipe.evaluation is None
+    assert recipe.threads is None
+
+
+@pytest.mark.parametrize("value", ["####", "#### ", "Answer: x ####", "#", "null # none", "a #b"])
+def test_an_override_has_no_comments(value: str) -> None:
+    message = refused(f"tasks.sums.verifier.marker={value}")
+    assert "is a comment" in message or "mapping values" in message
+
+
+def test_an_override_can_be_quoted_or_null() -> None:
+    key = "tasks.sums.verifier.marker"
+    for value, marker in (("'####'", "####"), ("null", None), ("~", None), ("a#b", "a#b")):
+        recipe = recipe_from_dict(RAW, [f"{key}={value}"])
+        assert recipe.tasks["sums"].verifier.marker == marker  # type: ignore[union-attr]
+
+
+def test_half_characters_are_refused_and_halves_joined(tmp_path: Path) -> None:
+    text = yaml.safe_dump(RAW)
+    path = written(tmp_path, text + 'method: "\\ud83d"\n')
+    assert "line" in refusal(lambda: load_recipe(path))
+    assert "lone surrogate" in refusal(lambda: load_recipe(path))
+    joined = load_recipe(written(tmp_path, text), [r'agents.kim.stop=["\ud83d\ude00"]'])
+    assert joined.agents["kim"].stop == ["😀"]
+    refused(name="a\ud800")
+
+
+def test_true_is_no_number_and_a_number_no_text() -> None:
+    assert "sampling.temperature: must be a number, got true" in refused(
+        "sampling.temperature=true"
+    )
+    assert "put it into quotes" in refused("agents.kim.revision=1234567")
+
+
+def test_a_section_that_a_name_stands_for_takes_overrides() -> None:
+    recipe = recipe_from_dict(RAW | {"fleet": "ray"}, ["fleet.seconds=60"])
+    assert (recipe.fleet.type, recipe.fleet.seconds) == ("ray", 60)

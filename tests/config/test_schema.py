@@ -118,3 +118,48 @@ def test_mini_batches_need_responses() -> None:
 )
 def test_bounds_are_kept_and_the_key_is_named(changes: dict[str, Any], key: str) -> None:
     assert f"recipe: {key}: " in refused(**changes)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "part"),
+    [
+        ("{{question}}", "write {question}"),
+        ("Solve: {{ question }}", "write {question}"),
+        ("{question} { question }", "write {question}"),
+        ("{question}\nPut it into \boxed{}.", r"\b is one, so write two backslashes"),
+        ("{question} \frac{1}{2}", r"\f is one"),
+        ("{question} 2 \times 3", r"\t is one"),
+        ("{question} \text{cm}", r"\t is one"),
+        ("{question} \right)", r"\r is one"),
+        ("{question} \vec{a}", r"\v is one"),
+        ("{question} \neq 0", r"\n is one"),
+        ("{question} \x1b[0m", r"\e is one"),
+        ("{question} \x00", "character of code 0"),
+    ],
+)
+def test_an_instruction_that_says_something_else_is_refused(instruction: str, part: str) -> None:
+    message = refused(tasks={"sums": TASK | {"instruction": instruction}})
+    assert "tasks.sums.instruction: " in message or "tasks.sums" in message
+    assert part in message
+    if "question" not in part:
+        system = instruction.replace("{question}", "")
+        assert part in refused(tasks={"sums": TASK | {"system": system}})
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        r"{question} Put it into \boxed{}.",
+        r"Simplify $\sqrt{{question}}$ and $x^{{question}}$.",
+        "{question}\r\nThink.\n\nnew\tline\n{an example}",
+        "{question} {{not a field}}",
+    ],
+)
+def test_an_instruction_that_means_what_it_says_is_accepted(instruction: str) -> None:
+    made(tasks={"sums": TASK | {"instruction": instruction}})
+
+
+@pytest.mark.parametrize("marker", ["", " ", "\n"])
+def test_an_empty_marker_is_refused(marker: str) -> None:
+    assert "tasks.sums.verifier.marker: is empty" in refused(tasks=with_verifier(marker=marker))
+    made(tasks=with_verifier(marker=None))

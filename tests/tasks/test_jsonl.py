@@ -66,7 +66,13 @@ def test_other_line_separators_are_text(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_answers(tmp_path: Path, answer: str, gold: str) -> None:
     path = written(tmp_path, f'{{"question": "?", "answer": {answer}}}')
-    assert load_task("task", task(path))[0].gold == gold
+    made = Task.model_validate(
+        {
+            "source": {"type": "jsonl", "path": str(path), "answers": "all"},
+            "verifier": {"type": "exact"},
+        }
+    )
+    assert load_task("task", made)[0].gold == gold
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ def encode_prompt(policy: Reader, prompt: Prompt) -> list[int]:
     template = chat_template(tokenizer) is not None
     text = render(policy, prompt) if template else _plain(prompt)
     ids: list[int] = tokenizer.encode(text, add_special_tokens=not template)
-    if policy.split_special_tokens and spelled(tokenizer, [prompt.system or "", prompt.text]):
+    own = [content for _, content in prompt.turns]
+    if policy.split_special_tokens and spelled(tokenizer, own):
         ids = _split(policy, prompt, text, template=template)
     elif not template and tokenizer.encode("a")[-1:] == [tokenizer.eos_token_id]:
         ids = ids[:-1]  # some close every text
@@ -73,7 +74,7 @@ def encode_prompt(policy: Reader, prompt: Prompt) -> list[int]:
 
 
 def _plain(prompt: Prompt) -> str:
-    return prompt.text if prompt.system is None else f"{prompt.system}\n\n{prompt.text}"
+    return "\n\n".join(content for _, content in prompt.turns)
 
 
 def _split(policy: Reader, prompt: Prompt, text: str, *, template: bool) -> list[int]:
@@ -89,18 +90,17 @@ def _split(policy: Reader, prompt: Prompt, text: str, *, template: bool) -> list
             is given.
     """
     tokenizer = policy.tokenizer
-    marks = [_PLACE.format(number=number) for number in range(2)]
-    own = [prompt.text] if prompt.system is None else [prompt.system, prompt.text]
-    placed = dataclasses.replace(
-        prompt, text=marks[0], system=None if prompt.system is None else marks[1]
-    )
-    if prompt.system is not None:
-        marks.reverse()
+    own = [content for _, content in prompt.turns]
+    marks = [_PLACE.format(number=number) for number in range(len(own))]
+    system = None if prompt.system is None else marks[0]
+    between = marks[-1 - len(prompt.history) : -1]
+    history = tuple((role, mark) for (role, _), mark in zip(prompt.history, between, strict=True))
+    placed = dataclasses.replace(prompt, text=marks[-1], system=system, history=history)
     rest = render(policy, placed) if template else _plain(placed)
     control = set(control_tokens(tokenizer).values())
     ids: list[int] = [] if template else _begin(policy)
     again = ""
-    for mark, inserted in zip(marks, own, strict=False):
+    for mark, inserted in zip(marks, own, strict=True):
         before, _, rest = rest.partition(mark)
         kept = inserted if before + inserted in text else inserted.strip()  # templates trim
         piece = tokenizer.encode(kept, add_special_tokens=False, split_special_tokens=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,6 +33,7 @@ from hacrl.agents.vocabulary import check_sizes
 from hacrl.config.schema import AgentSpec, NamedTemplate
 from hacrl.errors import UserError, first_line
 from hacrl.paths import BUNDLED, resolve
+from hacrl.tasks.rows import read_text
 
 __all__ = [
     "ModelUnavailable",
@@ -42,6 +45,9 @@ __all__ = [
     "load_tokenizer",
     "sharing_key",
 ]
+
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+"""Jinja does not join two of them."""
 
 
 class ModelUnavailable(UserError):  # noqa: N818 - may be no error at all
@@ -92,7 +98,8 @@ def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
             trust_remote_code=spec.trust_remote_code,
             **({"gguf_file": spec.gguf} if spec.gguf else {}),
         )
-    except (OSError, ValueError, KeyError) as error:
+    # The library in Rust raises a bare Exception, for example for a vocabulary that is no text.
+    except Exception as error:
         raise _cannot_load(name, spec, "tokenizer of", error) from error
     _choose_template(name, spec, tokenizer)
     _check_template(name, spec, chat_template(tokenizer))
@@ -252,8 +259,8 @@ def _quantization(spec: AgentSpec, dtype: torch.dtype) -> BitsAndBytesConfig | N
 
 def _location(name: str, spec: AgentSpec) -> str:
     path = resolve(spec.model)
-    if path.is_dir():
-        if spec.gguf and not (path / spec.gguf).is_file():
+    if os.path.isdir(path):
+        if spec.gguf and not os.path.isfile(path / spec.gguf):
             raise UserError(f"agent {name}: gguf file {spec.gguf} is not in {spec.model}")
         return str(path)
     if spec.model.startswith((".", "/", "~", BUNDLED)) or spec.model.count("/") > 1:
@@ -263,7 +270,7 @@ def _location(name: str, spec: AgentSpec) -> str:
 
 def _cannot_load(name: str, spec: AgentSpec, part: str, error: Exception) -> UserError:
     """What to say when the library fails. Only a hub id that is not fetched is unavailable."""
-    if isinstance(error, OSError) and not resolve(spec.model).is_dir():
+    if isinstance(error, OSError) and not os.path.isdir(resolve(spec.model)):
         return ModelUnavailable(
             f"agent {name}: {part} {spec.model} is no local folder and cannot be fetched from the "
             f"hub ({first_line(error)})"
@@ -285,7 +292,7 @@ def find_device(name: str, wanted: str) -> torch.device:
         return accelerator or torch.device("cpu")
     try:
         device = torch.device(wanted)
-        torch.empty(0, device=device)
+        torch.empty(1, device=device).item()  # not on the device that holds no numbers
     except (RuntimeError, AssertionError) as error:
         raise UserError(
             f"agent {name}: device {wanted} is not available here ({first_line(error)})"
@@ -314,13 +321,7 @@ def _choose_template(name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerB
     wanted, named = spec.chat_template, tokenizer.chat_template
     key = f"agents.{name}.chat_template"
     if isinstance(wanted, str):
-        path = resolve(wanted)
-        if not path.is_file():
-            raise UserError(f"agent {name}: chat_template {wanted} is not a file")
-        try:
-            tokenizer.chat_template = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(f"agent {name}: chat_template {wanted} is not UTF-8 text") from error
+        tokenizer.chat_template = _read_template(name, wanted)
     elif isinstance(wanted, NamedTemplate):
         known = named if isinstance(named, dict) else {"default": named} if named else {}
         if wanted.name not in known:
@@ -334,6 +335,22 @@ def _choose_template(name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerB
             f"agent {name}: {spec.model} has the chat templates {', '.join(sorted(named))} and no "
             f"default; choose with {key}={{name: {min(named)}}}"
         )
+
+
+def _read_template(name: str, place: str) -> str:
+    path = resolve(place)
+    if not os.path.isfile(path):  # no error for a name that no file can have
+        raise UserError(f"agent {name}: chat_template {place} is not a file")
+    try:
+        text = read_text(path)
+    except UserError as error:
+        raise UserError(f"agent {name}: chat_template {error}") from error
+    if half := _HALF_CHARACTER.search(text):
+        raise UserError(
+            f"agent {name}: chat_template {place}: {half[0]} is half of a character, which no "
+            "tokenizer takes; write the character itself, as UTF-8"
+        )
+    return text
 
 
 def _check_template(name: str, spec: AgentSpec, template: str | None) -> None:

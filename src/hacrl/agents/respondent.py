@@ -8,7 +8,7 @@ from hacrl.agents.encoding import decode_response, encode_prompt
 from hacrl.agents.policy import Policy
 from hacrl.agents.reading import Reading, read
 from hacrl.agents.samplers import HuggingFaceSampler, Sampler
-from hacrl.records import Decoding, Prompt, Rollout
+from hacrl.records import Decoding, Prompt, Rollout, Turn
 from hacrl.seeding import derive_seed
 
 __all__ = ["Respondent"]
@@ -33,7 +33,7 @@ class Respondent:
         self._decoding = decoding
         self._seed = seed
         self._sampler = sampler or HuggingFaceSampler(policy)
-        self._prompt_ids: dict[tuple[str | None, str], list[int]] = {}
+        self._prompt_ids: dict[tuple[str | None, tuple[Turn, ...], str], list[int]] = {}
 
     @property
     def positions(self) -> int | None:
@@ -96,7 +96,7 @@ class Respondent:
 
     def encode(self, prompt: Prompt) -> list[int]:
         """Ids of a prompt under this agent's own template, made once."""
-        key = (prompt.system, prompt.text)
+        key = (prompt.system, prompt.history, prompt.text)
         if key not in self._prompt_ids:
             self._prompt_ids[key] = encode_prompt(self._policy, prompt)
         return self._prompt_ids[key]

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from types import FrameType
 from typing import Any, Protocol
@@ -37,6 +38,8 @@ _MARK = "7919 quokkas"
 """What no template says of itself."""
 _TRAINING_TAGS = ("generation", "endgeneration")
 """Tags of Hugging Face's own that plain Jinja does not know."""
+
+_CALLED = {"user": "problem", "system": "task's system message"}
 
 _Render = Callable[[Prompt], str]
 
@@ -145,11 +148,11 @@ def _complete(reader: TemplateReader, prompt: Prompt, put: _Render) -> str:
     rendered = put(prompt)
     if _holds(rendered, str(_parts(prompt.text))):
         raise _left_out(reader.name, "problem", prompt)
-    for what, text in (("problem", prompt.text), ("task's system message", prompt.system)):
+    for role, text in reversed(prompt.turns):
         if text and not _holds(rendered, text):
-            raise _left_out(reader.name, what, prompt)
+            raise _left_out(reader.name, _CALLED.get(role, f"{role}'s turn"), prompt)
     if 0 < len(prompt.text) < _SHORT:  # it may stand in the template itself
-        marked = Prompt(prompt.id, prompt.task, f"{prompt.text} {_MARK}", "", prompt.system)
+        marked = replace(prompt, text=f"{prompt.text} {_MARK}")
         if not _holds(put(marked), _MARK):
             raise _left_out(reader.name, "problem", prompt)
     return rendered
@@ -188,9 +191,7 @@ def _parts(text: str) -> object:
 
 
 def _apply(reader: TemplateReader, prompt: Prompt, content: Callable[[str], object]) -> str:
-    messages = [{"role": "user", "content": content(prompt.text)}]
-    if prompt.system is not None:
-        messages.insert(0, {"role": "system", "content": content(prompt.system)})
+    messages = [{"role": role, "content": content(text)} for role, text in prompt.turns]
     try:
         with _limited(_SECONDS):
             rendered = reader.tokenizer.apply_chat_template(
@@ -202,7 +203,7 @@ def _apply(reader: TemplateReader, prompt: Prompt, content: Callable[[str], obje
     except Exception as error:  # a template is a program, and may raise anything
         raise _failure(reader, prompt, error) from error
     assert isinstance(rendered, str)
-    if len(rendered) > _LONGEST + 2 * len(prompt.text) + 2 * len(prompt.system or ""):
+    if len(rendered) > _LONGEST + 2 * sum(len(text) for _, text in prompt.turns):
         raise UserError(
             f"agent {reader.name}: its chat template makes {len(rendered):,} characters of prompt "
             f"{prompt.id}; give it another with agents.{reader.name}.chat_template"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import PositiveInt
-
+from hacrl.config.bounds import Count, Rows
 from hacrl.config.strict import Strict
 
 __all__ = ["REWARD", "Checkpoints"]
@@ -15,9 +14,9 @@ REWARD = "reward"
 class Checkpoints(Strict):
     """Joint checkpoints: all agents with their optimizers, at the same step."""
 
-    every: PositiveInt | None = 10
+    every: Rows | None = 10
     """Steps between two checkpoints; null saves none but the one at the end of the run."""
-    keep: PositiveInt = 2
+    keep: Count = 2
     """How many of the newest are kept."""
     best: str | None = None
     """Also keep the best by this measure, mean over agents: `reward` of the step's rollouts, or

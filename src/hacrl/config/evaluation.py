@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
+from hacrl.config.bounds import Count, Rows, Temperature, Tokens
 from hacrl.config.strict import Name, Strict
 from hacrl.config.tasks import Task
 
@@ -20,19 +21,19 @@ class Evaluation(Strict):
 
     tasks: dict[Name, Task] = Field(min_length=1)
     """The held-out problems, by name. Their weights have no meaning."""
-    every: PositiveInt | None = None
+    every: Rows | None = None
     """Steps between two evaluations; None: after the last step only."""
     at_start: bool = False
     """Evaluate before the first step as well."""
-    samples: PositiveInt = 1
+    samples: Count = 1
     """Responses per problem."""
     greedy: bool = True
     """Take the most likely token always; off: draw at the temperature."""
-    temperature: PositiveFloat = 1.0
+    temperature: Temperature = 1.0
     """Where not greedy."""
-    max_new_tokens: PositiveInt | None = None
+    max_new_tokens: Tokens | None = None
     """Longest response; None takes `sampling.max_new_tokens`."""
-    limit: PositiveInt | None = None
+    limit: Rows | None = None
     """Take the first so many problems of each task; None takes all."""
 
     @model_validator(mode="after")

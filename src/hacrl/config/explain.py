@@ -9,12 +9,15 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from hacrl.config.schema import Recipe
+from hacrl.config.strict import KeyValueError
 from hacrl.config.text import short
 
 __all__ = ["explain"]
 
 _MEMBERS = ("dict[", "list[", "tuple[", "literal[", "function-")
 """How pydantic begins the name of a union's member that is no model."""
+
+_LONGEST_REASON = 400
 
 _RENORMALIZING = ("top_p", "top_k", "min_p", "typical_p")
 _WHOLE = (
@@ -39,11 +42,21 @@ def explain(error: ValidationError) -> str:
     elif first["type"] == "missing":
         message = f"missing key {key}"
     elif first["type"] == "value_error":
-        detail = str(first["ctx"]["error"])
-        message = f"{key}: {detail}" if key else detail
+        detail = first["ctx"]["error"]
+        if isinstance(detail, KeyValueError):
+            key = f"{key}.{detail.key}".removeprefix(".")
+        reason = short(str(detail), _LONGEST_REASON)  # it may repeat a value
+        message = f"{key}: {reason}" if key else reason
+    elif first["type"] == "union_tag_invalid":
+        tag, known_tags = repr(first["ctx"]["tag"]), first["ctx"]["expected_tags"]
+        message = f"{key}: no type is called {short(tag)}; the types are {known_tags}"
+    elif path[-1] == "marker" and first["type"] == "string_pattern_mismatch":
+        message = f"{key}: is empty; name a text, or write null for no marker"
     else:
-        wanted = first["msg"][0].lower() + first["msg"][1:]
+        wanted = short(first["msg"][0].lower() + first["msg"][1:], _LONGEST_REASON)
         message = f"{key}: {wanted}, got {short(repr(first['input']))}"
+        if first["type"] == "string_type" and first["input"] is not None:
+            message += "; put it into quotes"
     return message + (f" (and {more} more)" if more else "")
 
 

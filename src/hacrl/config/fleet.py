@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import Field, model_validator
 
+from hacrl.config.bounds import Seconds
 from hacrl.config.strict import Strict
 
 __all__ = ["FleetSpec", "Resources"]
+
+
+Amount = Annotated[float, Field(ge=1e-4, le=1e6)]
+"""Of a resource of a cluster; Ray counts in steps of 1/10,000."""
 
 
 class FleetSpec(Strict):
@@ -26,12 +31,12 @@ class FleetSpec(Strict):
     address: str | None = None
     """Of a Ray cluster, as in `ray.init`; `auto` finds the one of this machine. None takes the
     environment's RAY_ADDRESS, or else starts Ray on this machine for the time of the run."""
-    seconds: PositiveFloat = 3600.0
+    seconds: Seconds = 3600.0
     """Longest that an agent may take for one phase of a step, or for a checkpoint, before it
     counts as lost."""
-    start_seconds: PositiveFloat = 900.0
+    start_seconds: Seconds = 900.0
     """Longest that an agent may take to get its resources and to load its model."""
-    retries: NonNegativeInt = 3
+    retries: int = Field(default=3, ge=0, le=10**6)
     """How often a run goes on after an agent was lost; with `on_peer_failure: continue`, how often
     each agent is taken back."""
     on_peer_failure: Literal["restart", "continue"] = "restart"
@@ -47,12 +52,12 @@ class FleetSpec(Strict):
 class Resources(Strict):
     """What one agent takes of a Ray cluster; of no influence elsewhere."""
 
-    cpus: PositiveFloat = 1.0
+    cpus: float = Field(default=1.0, ge=1e-4, le=1024.0)
     """Also the number of CPU threads, rounded down to 1 or more, unless `threads` says it."""
-    gpus: NonNegativeFloat | None = None
+    gpus: float | None = Field(default=None, ge=0.0, le=1024.0)
     """Fractions share a GPU with other agents. None: one if the cluster has any, unless `device`
     is the CPU."""
-    custom: dict[str, PositiveFloat] = Field(default_factory=dict)
+    custom: dict[str, Amount] = Field(default_factory=dict)
     """Resources by names that the cluster declares."""
     node: dict[str, str] = Field(default_factory=dict)
     """Labels that the node must have, as in Ray's `label_selector`."""

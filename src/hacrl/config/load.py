@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from hacrl.config.explain import explain
+from hacrl.config.loader import Dumper
 from hacrl.config.methods import METHODS
 from hacrl.config.schema import Recipe
 from hacrl.config.text import parse_yaml, short
@@ -19,6 +20,8 @@ from hacrl.errors import UserError
 __all__ = ["load_recipe", "recipe_from_dict", "recipe_to_yaml"]
 
 _MISSING = object()
+_NAMED = ("fleet", "sampler")
+"""Sections for which a name alone stands for one of that type."""
 
 
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
@@ -54,6 +57,7 @@ def recipe_from_dict(
         _switch_method(tree, changes, origin)
     for key, value in changes.items():
         _put(tree, key, value)
+    _check_texts(tree, origin, "")
     for key, value in METHODS.get(_method(tree), {}).items():
         section = tree.get(key.partition(".")[0], {})
         # A section that is no mapping is left for the schema to complain about.
@@ -67,7 +71,8 @@ def recipe_from_dict(
 
 def recipe_to_yaml(recipe: Recipe) -> str:
     """The resolved recipe, with every default spelt out."""
-    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    content = recipe.model_dump(mode="json")
+    return yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True)
 
 
 def _parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def _parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
             raise UserError(f"override {short(repr(item))}: write it as dotted.key=value")
         if key in changes:
             raise UserError(f"override {key}: given twice; keep one")
-        changes[key] = parse_yaml(value, f"override {short(repr(item))}")
+        changes[key] = parse_yaml(value, f"override {short(repr(item))}", comments=False)
     for key in changes:
         for other in changes:
             if other.startswith(key + "."):
@@ -133,6 +138,8 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
         child = node.get(part)
         if child is None:
             child = node[part] = {}
+        if part in _NAMED and isinstance(child, str):
+            child = node[part] = {"type": child}
         if not isinstance(child, dict):
             raise UserError(
                 f"override {key}: {'.'.join(parents[: i + 1])} is {short(repr(child))}, "
@@ -148,7 +155,29 @@ def _drop(tree: dict[str, Any], key: str) -> None:
     del node[last]
 
 
+def _check_texts(value: Any, origin: str, place: str) -> None:
+    """Refuse texts that no file, template or prompt can hold."""
+    if isinstance(value, str):
+        odd = "the character of code 0" if "\0" in value else ""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            odd = "half of a character (a lone surrogate)"
+        if odd:
+            name = place or short(repr(value))
+            raise UserError(f"{origin}: {short(name)}: holds {odd}, which is no text")
+    elif isinstance(value, Mapping):
+        for key, child in value.items():
+            _check_texts(key, origin, "")
+            _check_texts(child, origin, f"{place}.{key}".removeprefix("."))
+    elif isinstance(value, list | tuple):
+        for number, child in enumerate(value):
+            _check_texts(child, origin, f"{place}.{number}")
+
+
 def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copy(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_copy(child) for child in value]
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from hacrl.config.strict import Strict
 
@@ -18,8 +18,8 @@ class Lora(Strict):
     adapter is kept in single precision whatever the model's `dtype`.
     """
 
-    rank: PositiveInt = 16
-    alpha: PositiveFloat = 32.0
+    rank: int = Field(default=16, ge=1, le=2**14)
+    alpha: float = Field(default=32.0, ge=1e-6, le=1e6)
     """The adapter is scaled by alpha / rank."""
     target_modules: Literal["all-linear"] | list[str] = "all-linear"
     """Layers that get an adapter: all linear ones but the output layer, or names such as

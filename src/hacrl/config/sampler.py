@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
+from pydantic import BeforeValidator, Field
 
+from hacrl.config.bounds import Gibibytes, Processes, Seconds, Tokens
 from hacrl.config.strict import Strict
 
 __all__ = ["HuggingFaceSampling", "SamplerSpec", "VllmSampling"]
@@ -27,23 +28,23 @@ class VllmSampling(Strict):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Of the engine's weights and cache. `auto` takes what the learner computes in: bfloat16 with
     `update.autocast: bfloat16`, else the agent's `dtype`."""
-    tensor_parallel_size: PositiveInt = 1
+    tensor_parallel_size: Processes = 1
     """Devices that one engine is spread over."""
-    gpu_memory_utilization: float = Field(default=0.4, gt=0.0, le=1.0)
+    gpu_memory_utilization: float = Field(default=0.4, ge=0.01, le=1.0)
     """Share of a GPU's memory for weights and cache of the engine."""
-    cpu_cache: PositiveFloat = 1.0
+    cpu_cache: Gibibytes = 1.0
     """Memory of the engine's cache in GiB where it runs on a CPU."""
-    max_model_len: PositiveInt | None = None
+    max_model_len: Tokens | None = None
     """Longest prompt and response together; None takes what the model can address. Prompts that
     leave too little room are treated as `prompts.too_long` says."""
     enforce_eager: bool = False
     """Do not compile the model: starts faster, samples slower."""
     sleep: bool = True
     """Free the engine's GPU memory whenever it is not sampling. A CPU engine always keeps its."""
-    seconds: PositiveFloat = 600.0
+    seconds: Seconds = 600.0
     """Longest silence of the engine, its start included, before the run stops. While it generates
     it reports after every token."""
-    tolerance: PositiveFloat | None = None
+    tolerance: float | None = Field(default=None, gt=0.0, le=1e6)
     """Largest probe gap in nats per token; beyond it the run stops. None: 0.001 where learner and
     engine compute in float32, else 0.1."""
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    model_validator,
+from pydantic import Field, model_validator
+
+from hacrl.config.bounds import (
+    Count,
+    Gibibytes,
+    Processes,
+    Rows,
+    Seconds,
+    Seed,
+    Temperature,
+    Tokens,
 )
-
 from hacrl.config.checkpoints import REWARD, Checkpoints
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.fleet import FleetSpec, Resources
 from hacrl.config.loggers import LoggerSpec
 from hacrl.config.lora import Lora
 from hacrl.config.sampler import HuggingFaceSampling, SamplerSpec
-from hacrl.config.strict import Name, Strict
+from hacrl.config.strict import Free, Name, Strict
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import SumVerifier, VerifierSpec
 
@@ -38,6 +41,12 @@ __all__ = [
     "Update",
     "Verification",
 ]
+
+LearningRate = Annotated[float, Field(ge=1e-15, le=1e3)]
+Decay = Annotated[float, Field(ge=0.0, lt=1.0)]
+"""Of a moving average."""
+_MOST_RESPONSES = 10**7
+"""Of all agents in one step; each takes at least a kilobyte."""
 
 
 class NamedTemplate(Strict):
@@ -64,20 +73,20 @@ class AgentSpec(Strict):
     chat_template: str | NamedTemplate | None = None
     """Path of a Jinja file that replaces the tokenizer's own template; or `{name: rag}`, one of
     several that the tokenizer has."""
-    template_args: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    template_args: dict[str, Free] = Field(default_factory=dict)
     """Arguments of this agent's template, for example `enable_thinking: false`."""
     split_special_tokens: bool = False
     """Encode control tokens that a prompt spells, such as `<|im_end|>` in a problem, as the text
     that they are. Those of the chat template stay control tokens."""
     stop: list[str] = Field(default_factory=list)
     """Further end tokens of this agent, besides those that the model declares."""
-    learning_rate: PositiveFloat | None = None
+    learning_rate: LearningRate | None = None
     """This agent's own learning rate; None takes `optimizer.learning_rate`."""
     lora: Lora | None = None
     """Train a low-rank adapter; None trains all weights."""
     sampler: SamplerSpec = HuggingFaceSampling()
     """What draws its responses in training: `hf`, or `vllm` with settings of its own."""
-    ranks: PositiveInt = 1
+    ranks: Processes = 1
     """Processes over which model, gradients and optimizer are spread, with `fleet: ray` alone."""
     resources: Resources = Resources()
     """What each of its ranks takes of a cluster."""
@@ -86,7 +95,7 @@ class AgentSpec(Strict):
 class Prompts(Strict):
     """Which prompts are used."""
 
-    max_tokens: PositiveInt = 1024
+    max_tokens: Tokens = 1024
     """Longest prompt, under each agent's own template."""
     too_long: Literal["drop", "refuse"] = "drop"
     """What to do with a prompt that is too long for any agent."""
@@ -95,13 +104,13 @@ class Prompts(Strict):
 class Verification(Strict):
     """How responses are judged."""
 
-    workers: PositiveInt = 1
-    """Processes."""
-    seconds: PositiveFloat = 10.0
+    workers: Processes = 1
+    """Processes: at most 32, or four for every processor of the machine where that is more."""
+    seconds: Seconds = 10.0
     """Limit of the processor time for judging one response; docs/rewards.md says what counts."""
-    memory: PositiveFloat = 2.0
+    memory: Gibibytes = 2.0
     """Limit of each process's address space, in GiB."""
-    max_chars: PositiveInt = 1_000_000
+    max_chars: Rows = 1_000_000
     """A longer response is not read at all and counts as one without an answer."""
     max_errors: float = Field(default=0.5, ge=0.0, le=1.0)
     """The run stops when the verifier of a task fails on more than this share of its responses in
@@ -111,13 +120,13 @@ class Verification(Strict):
 class Sampling(Strict):
     """How responses are drawn."""
 
-    group_size: PositiveInt = 8
+    group_size: Count = 8
     """G, responses per agent and prompt."""
-    multiplier: PositiveInt = 1
+    multiplier: Count = 1
     """Multiplies both G and the mini-batches (GSPO×2 is 2), so an update keeps its size."""
-    temperature: PositiveFloat = 1.0
-    max_new_tokens: PositiveInt = 512
-    batch_size: PositiveInt = 256
+    temperature: Temperature = 1.0
+    max_new_tokens: Tokens = 512
+    batch_size: Count = 256
     """Sequences that are generated together."""
 
 
@@ -125,9 +134,9 @@ class Capability(Strict):
     """Capability P̂ and its ratio ω (Eq. 5-7)."""
 
     metric: Literal["mean_reward", "positive_rate"] = "mean_reward"
-    window: PositiveInt = 5
+    window: Count = 5
     """K, the steps over which the capability is averaged."""
-    max_ratio: float = Field(default=10.0, ge=1.0)
+    max_ratio: float = Field(default=10.0, ge=1.0, le=1e6)
     """ω is kept within [1/max_ratio, max_ratio]."""
 
 
@@ -141,7 +150,9 @@ class Advantage(Strict):
     cross_baseline: Literal["source", "learner"] = "source"
     guard: bool = True
     """Use the own mean where ω lifts the baseline out of the range of rewards."""
-    epsilon: NonNegativeFloat = 1e-6
+    epsilon: float = Field(default=1e-6, ge=0.0, le=1e6)
+    """Added to the standard deviation σ of the rewards, in units of reward. Rewards that differ by
+    no more than rounding count as equal, and no advantage is beyond ±1,000, whatever this is."""
 
 
 class Ratio(Strict):
@@ -156,34 +167,34 @@ class Ratio(Strict):
 class Clip(Strict):
     """Clipping of own and cross ratios (Eq. 13-14)."""
 
-    own_low: NonNegativeFloat = 3e-4
-    own_high: NonNegativeFloat = 4e-4
+    own_low: float = Field(default=3e-4, ge=0.0, le=1e6)
+    own_high: float = Field(default=4e-4, ge=0.0, le=1e6)
     cross: Literal["stepwise", "own", "none"] = "stepwise"
     delta: float = Field(default=0.2, ge=0.0, le=1.0)
     """δ. The lower bound of cross ratios starts at 1 − δ."""
-    delta_step: NonNegativeFloat = 0.025
+    delta_step: float = Field(default=0.025, ge=0.0, le=1.0)
     """δ_step, by which the lower bound rises with every optimizer update of a step."""
 
 
 class Update(Strict):
     """How the pool of a step becomes optimizer updates."""
 
-    mini_batches: PositiveInt = 1
+    mini_batches: Count = 1
     """M, own mini-batches a step; a learner with s sources makes (1+s)·M updates."""
     order: Literal["own_first", "mixed"] = "own_first"
-    micro_batch_tokens: PositiveInt | None = None
+    micro_batch_tokens: Rows | None = None
     """Padded tokens that are computed at once; no influence on the gradient. None is 2,048 on a
     CPU and 16,384 elsewhere."""
-    kl: NonNegativeFloat = 0.0
+    kl: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of the KL to the frozen start on own responses; 0 keeps no reference."""
     old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
     """Where log π_old of own responses comes from: the sampler, or one more forward pass of the
     learner before its first update. `auto` recomputes unless the sampler's are exact, which they
     are in float32 without autocast or quantization; of a vLLM engine, its probe has to say so."""
-    max_skipped: PositiveInt = 10
+    max_skipped: Rows = 10
     """The run stops when an agent has skipped more updates in a row than this, because their loss
     or gradient was not finite."""
-    alignment_every: PositiveInt | None = None
+    alignment_every: Rows | None = None
     """Steps between two measurements of the gradients' alignment (Theorem 4.3); None: never. One
     costs about as much as the updates on 1/M of the rows, and has no influence on training."""
     gradient_checkpointing: bool = False
@@ -193,14 +204,14 @@ class Update(Strict):
 class Optimizer(Strict):
     """AdamW and its schedule."""
 
-    learning_rate: PositiveFloat = 1e-6
-    betas: tuple[float, float] = (0.9, 0.999)
-    epsilon: PositiveFloat = 1e-8
-    weight_decay: NonNegativeFloat = 0.0
-    max_grad_norm: PositiveFloat = 1.0
+    learning_rate: LearningRate = 1e-6
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    epsilon: float = Field(default=1e-8, ge=1e-20, le=1e6)
+    weight_decay: float = Field(default=0.0, ge=0.0, le=1e3)
+    max_grad_norm: float = Field(default=1.0, ge=1e-12, le=1e12)
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """After the warm-up. `linear` and `cosine` fall to 0 at the end of the run."""
-    warmup_updates: NonNegativeInt = 0
+    warmup_updates: int = Field(default=0, ge=0, le=10**9)
     """W, with any schedule: update u of a run, counted from 0, has u/W of the learning rate while
     u < W. Skipped updates do not count."""
 
@@ -208,21 +219,23 @@ class Optimizer(Strict):
 class Recipe(Strict):
     """Everything that determines a run."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    seed: NonNegativeInt = 0
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
+    """Of the run and its folder."""
+    seed: Seed = 0
     clock: datetime | None = None
     """Date and time that chat templates see, such as `2026-11-30T12:00:00`, all through the run;
     None is its start."""
-    steps: PositiveInt
-    prompts_per_step: PositiveInt
+    steps: Rows
+    prompts_per_step: Count
     """P."""
     method: Literal["hacpo", "gspo", "gspo_x2", "grpo", "naive"] = "hacpo"
     """Named settings of the sections below; what a recipe says itself takes precedence."""
     sharing: Literal["everyone", "nobody"] | dict[str, list[str]] = "everyone"
     """Who learns from whom: a mapping lists the sources of each learner."""
-    threads: PositiveInt | None = None
-    """CPU threads of each process with a model; None leaves the choice to torch, and on a cluster
-    to `agents.*.resources.cpus`."""
+    threads: Processes | None = None
+    """CPU threads of each process with a model, at most 32, or four for every processor of the
+    machine where that is more; None leaves the choice to torch, and on a cluster to
+    `agents.*.resources.cpus`."""
     agents: dict[Name, AgentSpec] = Field(min_length=1)
     tasks: dict[Name, Task] = Field(min_length=1)
     """What is learned, by name."""
@@ -281,6 +294,11 @@ class Recipe(Strict):
     def _consistent(self) -> Self:
         if isinstance(self.sharing, dict):
             self._check_graph(self.sharing)
+        if (step := self.prompts_per_step * self.group_size * len(self.agents)) > _MOST_RESPONSES:
+            raise ValueError(
+                f"prompts_per_step: a step has {step:,} responses of all agents, and can have "
+                f"{_MOST_RESPONSES:,}; lower it, or sampling.group_size"
+            )
         if self.mini_batches > self.prompts_per_step * self.group_size:
             raise ValueError(
                 f"update.mini_batches: {self.mini_batches} mini-batches need at least as many "

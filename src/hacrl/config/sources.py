@@ -5,16 +5,10 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    Field,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
-from hacrl.config.strict import Strict
+from hacrl.config.bounds import Rows, Seed, Weight
+from hacrl.config.strict import Free, Strict
 
 __all__ = [
     "BENCHMARKS",
@@ -34,11 +28,12 @@ __all__ = [
 BENCHMARKS = ("math500", "math", "gsm8k", "aime25", "amc23", "minerva_math", "olympiadbench")
 """The seven of the paper, in its order."""
 
-Settings = dict[str, bool | int | float | str | list[int] | list[float] | list[str]]
+Settings = dict[str, Free | list[int] | list[float] | list[str]]
+Level = Annotated[int, Field(ge=0, le=1000)]
 
 
 class _Limited(Strict):
-    limit: PositiveInt | None = None
+    limit: Rows | None = None
     """Take the first so many rows; None takes all."""
 
 
@@ -46,9 +41,16 @@ class FieldSource(_Limited):
     """What all sources with named fields share."""
 
     question: str = Field(default="question", min_length=1)
-    """The field that holds the problem, or a template such as `"{problem}\\n{choices}"`."""
+    """The field that holds the problem as a text or a conversation, or a template such as
+    `"{problem}\\n{choices}"`."""
     answer: str = Field(default="answer", min_length=1)
     """The field that holds the gold answer, or a text that ends in it."""
+    answers: Literal["all", "any"] | None = None
+    """What a list of answers means: `any` of them is right by itself, or they are `all` parts of
+    one answer. None refuses a list of several."""
+    metadata: list[str] | str | None = None
+    """Fields that a verifier sees besides the gold: a list of them, or the one that holds a
+    mapping; None gives it all others. Changes nothing learned unless a verifier reads it."""
 
 
 class JsonlSource(FieldSource):
@@ -114,9 +116,9 @@ class BenchmarkSource(_Limited):
 class GeneratorSpec(Strict):
     """One reasoning-gym generator of a mixture."""
 
-    weight: PositiveFloat = 1.0
+    weight: Weight = 1.0
     """Relative frequency of its problems."""
-    difficulty: NonNegativeInt | None = None
+    difficulty: Level | None = None
     """Level of the generator's curriculum, from 0; None leaves its defaults."""
     config: Settings = Field(default_factory=dict)
     """The generator's own settings, such as `min_terms`; they win over the difficulty."""
@@ -130,10 +132,10 @@ class ReasoningGymSource(Strict):
     """The generator, where there is one; `difficulty` and `config` belong to it."""
     generators: dict[str, GeneratorSpec] = Field(default_factory=dict)
     """Several generators by name, instead of `name`."""
-    size: PositiveInt = 10_000
+    size: int = Field(default=10_000, ge=1, le=10**7)
     """Problems in all."""
-    seed: NonNegativeInt = 0
-    difficulty: NonNegativeInt | None = None
+    seed: Seed = 0
+    difficulty: Level | None = None
     config: Settings = Field(default_factory=dict)
 
     @model_validator(mode="after")

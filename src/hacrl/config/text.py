@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import yaml
 
+from hacrl.config.loader import Loader
 from hacrl.errors import UserError
 
 __all__ = ["parse_yaml", "short"]
@@ -15,48 +15,36 @@ _LONGEST = 160
 """Characters of a value that a message repeats."""
 
 
-def parse_yaml(text: str, place: str) -> Any:
-    """The value of a YAML text. `place` begins the error message."""
+def parse_yaml(text: str, place: str, *, comments: bool = True) -> Any:
+    """The value of a YAML text. `place` begins the error message.
+
+    Args:
+        comments: whether the text may have any.
+    """
     try:
-        return yaml.load(text, Loader=_UniqueKeyLoader)
+        loader = Loader(text)
+        try:
+            value = loader.get_single_data()
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
         raise UserError(f"{place}: {line}{short(error.problem or str(error))}") from error
-    # The library passes on what Python says of an impossible date or number.
+    # The library passes on what Python says of an impossible number.
     except (yaml.YAMLError, ValueError) as error:
         raise UserError(f"{place}: {short(str(error))}") from error
     except RecursionError as error:
         raise UserError(f"{place}: is nested too deeply") from error
+    if loader.comments and not comments:
+        raise UserError(
+            f"{place}: {short(loader.comments[0][2])} is a comment, since a # begins one; quote "
+            f"the value twice, as in key='\"####\"'"
+        )
+    return value
 
 
-def short(text: str) -> str:
+def short(text: str, longest: int = _LONGEST) -> str:
     """A text from outside as part of a message: one line, not too long."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML that refuses a key given twice and reads 1e-4 as a number."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _refused("a key must be a plain word", key)
-            if key.value in seen:
-                raise _refused(f"key {key.value} is given twice", key)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-
-
-# YAML 1.1 wants a dot in a float; people write 1e-4.
-_UniqueKeyLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
-)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"

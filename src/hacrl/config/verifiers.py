@@ -5,15 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    Field,
-    NonNegativeFloat,
-    PositiveFloat,
-    PositiveInt,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
+from hacrl.config.bounds import Count, Gibibytes, Reward, Seconds
 from hacrl.config.strict import Strict
 
 __all__ = [
@@ -31,9 +25,9 @@ __all__ = [
 
 
 class _Verifier(Strict):
-    correct: float = 1.0
+    correct: Reward = 1.0
     """Reward of a right answer."""
-    wrong: float = 0.0
+    wrong: Reward = 0.0
     """Reward of a wrong answer, of none, and of one that exceeds a limit."""
 
     @property
@@ -49,15 +43,15 @@ class _Verifier(Strict):
 
 
 class _Marked(_Verifier):
-    marker: str | None = "####"
+    marker: str | None = Field(default="####", pattern=r"\S")
     """Text after which the answer stands; None if there is none: `exact` and `reasoning_gym` then
     take the whole response for the answer."""
 
 
 class _Scored(_Verifier):
-    threshold: float = 1.0
+    threshold: Reward = 1.0
     """A score counts as right from here on."""
-    lowest: float = 0.0
+    lowest: Reward = 0.0
     """The lowest score to expect; a lower one is a scorer error."""
 
     @property
@@ -68,9 +62,9 @@ class _Scored(_Verifier):
 class _Limited(Strict):
     """Limits of the process that one judgement starts."""
 
-    seconds: PositiveFloat = 5.0
+    seconds: Seconds = 5.0
     """Limit of its processor time, from its beginning; less than `verification.seconds`."""
-    memory: PositiveFloat = 2.0
+    memory: Gibibytes = 2.0
     """Hard limit of its address space, in GiB."""
 
 
@@ -115,7 +109,7 @@ class ReasoningGymVerifier(_Marked):
     type: Literal["reasoning_gym"] = "reasoning_gym"
     name: str | None = None
     """The generator; None takes the name that its problems carry."""
-    threshold: float = Field(default=1.0, gt=0.0, le=1.0)
+    threshold: float = Field(default=1.0, ge=1e-6, le=1.0)
     """Scores from here on are right. Below 1, answers with a part of the credit are as well."""
     partial: bool = False
     """Pay a share of the reward for a share of the score."""
@@ -144,7 +138,7 @@ class PythonVerifier(_Scored):
     type: Literal["python"] = "python"
     function: str
     """`module:function`, importable from the folder in which the run is started."""
-    batch: PositiveInt | None = None
+    batch: Count | None = None
     """Call the function with lists of up to this many prompts and responses; None: with one."""
 
     @field_validator("function")
@@ -171,7 +165,7 @@ class Part(Strict):
     """A verifier as a summand."""
 
     verifier: PartSpec
-    weight: NonNegativeFloat = 1.0
+    weight: float = Field(default=1.0, ge=0.0, le=1e6)
     """Multiplies the reward. A part of weight 0 is judged, but earns nothing."""
 
 

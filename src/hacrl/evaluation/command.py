@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hacrl.config.bounds import Count, Rows, within
 from hacrl.evaluation.jobs import chosen_tasks, load_job
 from hacrl.evaluation.report import print_failures, report
 from hacrl.evaluation.runner import evaluate
@@ -44,6 +45,9 @@ def run_eval(
         UserError: something that the user can mend.
         Interrupted: Ctrl-C, after the chunk in progress; what is done is kept.
     """
+    for option, bound, value in (("--limit", Rows, limit), ("--batch-size", Count, batch_size)):
+        if value is not None:
+            within(bound, value, option)
     tasks, rule = chosen_tasks(benchmarks, recipes, files, data)
     settings = {
         name: chosen_settings(

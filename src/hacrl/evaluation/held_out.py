@@ -26,7 +26,7 @@ from hacrl.verify import VerifierPool, make_pool, make_verifiers
 
 __all__ = ["HeldOut", "answer_all", "held_out_jobs"]
 
-_ANY_LENGTH = Prompts(max_tokens=2**31)
+_ANY_LENGTH = Prompts(max_tokens=2**24)
 """Held-out problems are limited by the models alone, not by what is trained on."""
 
 

@@ -16,7 +16,7 @@ from hacrl.errors import UserError
 from hacrl.evaluation.settings import Settings
 from hacrl.records import Prompt
 from hacrl.tasks import benchmark_tasks, load_task
-from hacrl.tasks.files import SUFFIXES
+from hacrl.tasks.files import SUFFIXES, format_of
 
 __all__ = ["Job", "chosen_tasks", "load_job"]
 
@@ -78,7 +78,7 @@ def chosen_tasks(
         tasks, limits = _of_recipe(text)
         found += tasks.items()
         rule = rule or limits
-    found += [(path.stem, _of_file(path)) for path in files]
+    found += [(path.name.partition(".")[0] or path.name, _of_file(path)) for path in files]
     if not found:
         raise UserError(
             "nothing to evaluate on; name benchmarks with --bench gsm8k,math500 (or all), a recipe "
@@ -121,7 +121,8 @@ def _of_recipe(text: str) -> tuple[Mapping[str, Task], Verification]:
 
 
 def _of_file(path: Path) -> Task:
-    if path.suffix.lower() not in SUFFIXES:
+    suffix = format_of(path)
+    if suffix is None:
         raise UserError(f"--file {path}: the name must end in {', '.join(SUFFIXES)}")
-    source = {"type": path.suffix.lower().lstrip("."), "path": str(path)}
+    source = {"type": suffix.lstrip("."), "path": str(path)}
     return Task.model_validate(BENCHMARK_DEFAULTS | {"source": source})

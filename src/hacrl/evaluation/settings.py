@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hacrl.config.bounds import Count, Temperature, Tokens, within
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Headline
 
@@ -51,8 +52,15 @@ def chosen_settings(
     Several samples, or a temperature, mean drawing instead of greedy decoding.
 
     Raises:
-        UserError: options that contradict the preset.
+        UserError: options that contradict the preset, or that no recipe could have either.
     """
+    for option, bound, value in (
+        ("--samples", Count, samples),
+        ("--temperature", Temperature, temperature),
+        ("--max-new-tokens", Tokens, max_new_tokens),
+    ):
+        if value is not None:
+            within(bound, value, option)
     if paper and samples is not None:
         raise UserError("--samples: --preset paper says how many; give one of the two")
     base = paper_settings(name) if paper else Settings()

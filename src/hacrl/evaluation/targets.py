@@ -67,7 +67,7 @@ def find_targets(
     return [
         replace(
             target,
-            spec=target.spec.model_copy(update=changes),
+            spec=AgentSpec.model_validate({**target.spec.model_dump(), **changes}),
             # Two runs of the same name in different places are told apart by where they are.
             label=target.label if labels.count(target.label) == 1 else _place(target),
         )

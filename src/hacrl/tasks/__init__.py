@@ -82,8 +82,10 @@ def to_prompts(name: str, task: Task, problems: Sequence[Problem]) -> tuple[Prom
             # Not str.format: instructions and problems are full of LaTeX braces.
             text=task.instruction.replace("{question}", problem.question),
             gold=problem.gold,
-            system=task.system,
+            system=task.system if problem.system is None else problem.system,
+            history=problem.history,
             metadata=problem.metadata,
+            alternatives=problem.alternatives,
         )
         for row, problem in enumerate(problems)
     )
@@ -98,7 +100,16 @@ def _problems(task: Task) -> Iterator[Problem]:
             return islice(benchmark_problems(source), source.limit)
         case _:
             rows = islice(_rows(source), source.limit)
-            return (to_problem(row, source.question, source.answer) for row in rows)
+            return (_of_row(row, task, source) for row in rows)
+
+
+def _of_row(row: Row, task: Task, source: FieldSource) -> Problem:
+    problem = to_problem(
+        row, source.question, source.answer, answers=source.answers, metadata=source.metadata
+    )
+    if problem.system is not None and task.system is not None:
+        raise UserError(f"{row.place}: has a system message of its own; drop the task's system")
+    return problem
 
 
 def _rows(source: FieldSource) -> Iterator[Row]:

@@ -19,7 +19,7 @@ from hacrl.tasks.fields import answer_text, to_problem
 from hacrl.tasks.files import SUFFIXES, file_rows
 from hacrl.tasks.hub import hub_rows
 from hacrl.tasks.problem import Problem
-from hacrl.tasks.rows import Row
+from hacrl.tasks.rows import COMPRESSED, Row
 
 __all__ = ["REGISTRY", "Benchmark", "benchmark_problems", "benchmark_tasks"]
 
@@ -91,7 +91,7 @@ def benchmark_tasks(names: Sequence[str], data: Path | None = None) -> dict[str,
 
 
 def _local_file(data: Path, name: str) -> Path:
-    for suffix in SUFFIXES:
+    for suffix in (s + packed for packed in ("", *COMPRESSED) for s in SUFFIXES):
         path = data / name / f"test{suffix}"
         if path.is_file():
             return path
@@ -114,7 +114,7 @@ def benchmark_problems(source: BenchmarkSource) -> Iterator[Problem]:
         hub = HubSource(id=benchmark.hub, config=benchmark.config, split=benchmark.split)
         rows = hub_rows(hub, _LOCAL)
     for row in rows:
-        problem = to_problem(row, _first(row, _QUESTION), _first(row, _GOLD))
+        problem = to_problem(row, _first(row, _QUESTION), _first(row, _GOLD), answers="all")
         solution = answer_text(row.fields.get("solution"))
         yield Problem(problem.question, problem.gold, solution=solution)
 

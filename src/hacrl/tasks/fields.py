@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date, time
 from decimal import Decimal
 from string import ascii_uppercase
+from typing import Literal
 
+from hacrl.config.text import short
 from hacrl.errors import UserError
+from hacrl.tasks.conversation import Conversation, read_conversation
+from hacrl.tasks.metadata import read_metadata
 from hacrl.tasks.problem import Problem
-from hacrl.tasks.rows import Row
+from hacrl.tasks.rows import Row, find
 
 __all__ = ["answer_text", "find", "to_problem"]
 
@@ -18,31 +23,47 @@ _FIELD = re.compile(r"\{([^{}]+)\}")
 _ABSENT = object()
 
 
-def to_problem(row: Row, question: str, answer: str) -> Problem:
+def to_problem(
+    row: Row,
+    question: str,
+    answer: str,
+    *,
+    answers: Literal["all", "any"] | None = None,
+    metadata: Sequence[str] | str | None = (),
+) -> Problem:
     """The problem of a row.
 
     Args:
-        question: a field, or a template with `{field}` in it. In a template a field that is null
-            is empty, and a list or a mapping of choices becomes lettered lines.
-        answer: a field. It may hold a text, a number (27.0 is read as 27), or a list of these,
-            which is joined with commas.
+        question: a field that holds a text or a conversation, or a template with `{field}` in it.
+            In a template a field that is null is empty, and a list or a mapping of choices becomes
+            lettered lines.
+        answer: a field. It may hold a text, a number (27.0 is read as 27), or a list of these.
+        answers: what a list of several answers means: `all` are parts of one answer and are joined
+            with commas, `any` is right by itself. None refuses such a list.
+        metadata: see `read_metadata`.
 
     Raises:
         UserError: the row lacks a field, or it holds something else.
     """
+    asked: str | Conversation
     if _FIELD.search(question):
-        text = _FIELD.sub(lambda found: _rendered(row, found[1]), question)
+        asked = _FIELD.sub(lambda found: _rendered(row, found[1]), question)
+        used = _FIELD.findall(question)
     else:
-        value = _look_up(row, question, "question")
-        text = value if isinstance(value, str) else ""
-    if not text.strip():
+        asked = _asked(row, question)
+        used = [question]
+    turn = Conversation(None, (), asked) if isinstance(asked, str) else asked
+    if not turn.text.strip():
         raise UserError(f"{row.place}: the field {question!r} must hold the problem as a text")
-    gold = answer_text(_look_up(row, answer, "answer"))
-    if gold is None:
-        raise UserError(
-            f"{row.place}: the field {answer!r} must hold a text, a number, or a list of these"
-        )
-    return Problem(text, gold)
+    golds = _golds(row, answer, answers)
+    return Problem(
+        turn.text,
+        golds[0],
+        metadata=read_metadata(row, metadata, (*used, answer)),
+        alternatives=tuple(golds[1:]),
+        system=turn.system,
+        history=turn.history,
+    )
 
 
 def _look_up(row: Row, name: str, role: str) -> object:
@@ -61,19 +82,20 @@ def _look_up(row: Row, name: str, role: str) -> object:
     return value
 
 
-def find(fields: Mapping[str, object], name: str, default: object = None) -> object:
-    """A field by its name or dotted path; `default` if there is none."""
-    if name in fields:
-        return fields[name]
-    value: object = fields
-    for part in name.split("."):
-        if isinstance(value, Mapping) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return default
-    return value
+def _asked(row: Row, name: str) -> str | Conversation:
+    value = _look_up(row, name, "question")
+    if isinstance(value, str):
+        return value
+    try:
+        conversation = read_conversation(value, name)
+    except UserError as error:
+        raise UserError(f"{row.place}: {error}") from error
+    if conversation is None:
+        raise UserError(
+            f"{row.place}: the field {name!r} must hold the problem as a text, or a conversation; "
+            f"it holds {_described(value)}{_deeper(name, value)}"
+        )
+    return conversation
 
 
 def _rendered(row: Row, name: str) -> str:
@@ -81,11 +103,95 @@ def _rendered(row: Row, name: str) -> str:
     value = _look_up(row, name, "question")
     if value is None:
         return ""
+    choices = value
     if isinstance(value, list) and len(value) <= len(ascii_uppercase):
-        value = dict(zip(ascii_uppercase, value, strict=False))
-    if isinstance(value, Mapping):
-        return "\n".join(f"{letter}. {choice}" for letter, choice in value.items())
-    return value if isinstance(value, str) else answer_text(value) or str(value)
+        choices = dict(zip(ascii_uppercase, value, strict=False))
+    if isinstance(choices, Mapping):
+        if all(_is_plain(choice) for choice in choices.values()):
+            return "\n".join(f"{letter}. {choice}" for letter, choice in choices.items())
+    elif _is_plain(value):
+        return value if isinstance(value, str) else answer_text(value) or str(value)
+    whole = name if isinstance(value, list) and _is_dialogue(value, name) else None
+    instead = f"; question: {whole} takes it as a conversation" if whole else _deeper(name, value)
+    raise UserError(
+        f"{row.place}: {{{name}}} in source.question holds {_described(value)}, which is no text"
+        f"{instead}"
+    )
+
+
+def _is_dialogue(value: object, name: str) -> bool:
+    try:
+        return read_conversation(value, name) is not None
+    except UserError:
+        return False
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | bool | int | float | Decimal | date | time)
+
+
+def _described(value: object) -> str:
+    match value:
+        case Mapping():
+            return "a mapping"
+        case list():
+            return "a list"
+        case None:
+            return "null"
+        case bool():
+            return f"the boolean {str(value).lower()}"
+        case _:
+            return f"{type(value).__name__} {short(repr(value))[:40]}"
+
+
+def _deeper(name: str, value: object) -> str:
+    """Where in a field there is a text."""
+    path = _path_to_text(name, value)
+    return f"; give the path to a text, such as {path}" if path else ""
+
+
+def _path_to_text(name: str, value: object) -> str | None:
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if not isinstance(value, Mapping):
+        return None
+    preferred = ("content", "text", "value", "ground_truth", "question", "problem", "answer")
+    keys = sorted(
+        value, key=lambda key: preferred.index(key) if key in preferred else len(preferred)
+    )
+    for key in keys:
+        if isinstance(value[key], str):
+            return f"{name}.{key}"
+    return next(
+        (path for key in keys if (path := _path_to_text(f"{name}.{key}", value[key]))), None
+    )
+
+
+def _golds(row: Row, name: str, answers: Literal["all", "any"] | None) -> list[str]:
+    """The gold answer, or all that are right."""
+    value = _look_up(row, name, "answer")
+    found: list[object] = [value]
+    if isinstance(value, list) and len(value) > 1:
+        if answers is None:
+            raise UserError(
+                f"{row.place}: the field {name!r} holds {len(value)} answers\n"
+                "Set the task's source.answers to any, if each is right by itself, or to all, if "
+                "they are the parts of one answer"
+            )
+        found = value if answers == "any" else found
+    golds = []
+    for one in found:
+        gold = answer_text(one)
+        if gold is None:
+            remedy = _deeper(name, one)
+            if isinstance(one, bool):
+                remedy = '; write it as a text, such as "true" or "Yes"'
+            raise UserError(
+                f"{row.place}: the field {name!r} must hold a text, a number, or a list of these; "
+                f"it holds {_described(one)}{remedy}"
+            )
+        golds.append(gold)
+    return list(dict.fromkeys(golds))
 
 
 def answer_text(value: object) -> str | None:

@@ -10,9 +10,9 @@ from hacrl.tasks.csv_file import csv_rows
 from hacrl.tasks.json_file import json_rows
 from hacrl.tasks.jsonl import jsonl_rows
 from hacrl.tasks.parquet import parquet_rows
-from hacrl.tasks.rows import Row
+from hacrl.tasks.rows import COMPRESSED, Row
 
-__all__ = ["SUFFIXES", "file_rows"]
+__all__ = ["SUFFIXES", "file_rows", "format_of"]
 
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".jsonl": jsonl_rows,
@@ -29,7 +29,14 @@ def file_rows(path: Path) -> Iterator[Row]:
     Raises:
         UserError: the name tells none, or the file cannot be read.
     """
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+    suffix = format_of(path)
+    if suffix is None:
         raise UserError(f"{path}: the name must end in {', '.join(SUFFIXES)}")
-    return reader(path)
+    return _READERS[suffix](path)
+
+
+def format_of(path: Path) -> str | None:
+    """The one of `SUFFIXES` that a name ends in, apart from a compression; None for another."""
+    name = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+    suffix = name.suffix.lower()
+    return suffix if suffix in _READERS else None

@@ -13,7 +13,7 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(prompts: Iterable[Prompt]) -> str:
-    """SHA-256 over the prompts in their order: ids, texts, system messages, golds and metadata.
+    """SHA-256 over the prompts in their order: ids, texts and turns, golds and metadata.
 
     A checkpoint keeps it instead of the data, so that changed data are noticed and mended data
     are used.
@@ -21,7 +21,9 @@ def fingerprint(prompts: Iterable[Prompt]) -> str:
     digest = hashlib.sha256()
     for prompt in prompts:
         # JSON marks where each part ends, and spells lone surrogates in ASCII.
-        parts = [prompt.id, prompt.task, prompt.system, prompt.text, prompt.gold]
+        parts: list[object] = [prompt.id, prompt.task, prompt.system, prompt.text, prompt.gold]
+        if prompt.history or prompt.alternatives:  # else as it was before there were any
+            parts += [prompt.history, prompt.alternatives]
         row = json.dumps([*parts, *_plain(prompt.metadata)])
         digest.update(row.encode() + b"\n")
     return digest.hexdigest()

@@ -59,6 +59,15 @@ def fitting(
     )
     message = f"prompts too long, by agent: {counts}"
     remedy = "raise prompts.max_tokens, lower sampling.max_new_tokens, or shorten the prompts"
+    cramped = [name for name, limit in limits.items() if limit < rule.max_tokens]
+    if cramped and min(limits.values()) < 1:
+        worst = min(cramped, key=lambda name: limits[name])
+        raise UserError(
+            f"sampling.max_new_tokens: leaves no room for a prompt in the positions of agent "
+            f"{worst}'s model, so none remain; lower it by {1 - limits[worst]} or more"
+        )
+    if len(cramped) == len(limits):  # then prompts.max_tokens is no limit for anybody
+        remedy = "lower sampling.max_new_tokens, or shorten the prompts"
     if not kept:
         raise UserError(f"{message}; none remain: {remedy}")
     emptied = dict.fromkeys(p.task for p in prompts).keys() - {p.task for p in kept}

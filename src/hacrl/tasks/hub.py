@@ -25,6 +25,7 @@ def hub_rows(source: HubSource, local: str = _LOCAL) -> Iterator[Row]:
         UserError: the data set is not there, cannot be fetched, or has no such configuration or
             split.
     """
+    name, split = short(source.id), short(source.split)
     try:
         import datasets  # type: ignore[import-untyped]  # takes seconds
     except ImportError as error:
@@ -37,11 +38,23 @@ def hub_rows(source: HubSource, local: str = _LOCAL) -> Iterator[Row]:
         )
     # The library passes on what the network, the Hub, file formats and Arrow raise.
     except Exception as error:
-        part = f", configuration {source.config}" if source.config else ""
+        part = f", configuration {short(source.config)}" if source.config else ""
         raise UserError(
-            f"data set {source.id}{part}, split {source.split}: cannot be loaded: "
+            f"data set {name}{part}, split {split}: cannot be loaded: "
             f"{short(str(error) or type(error).__name__)}\n"
             f"Check the id, or use a local file: {local}"
         ) from error
-    for number, fields in enumerate(rows, start=1):
-        yield Row(f"data set {source.id}, {source.split} row {number}", fields)
+    number, remaining = 0, iter(rows)
+    while True:
+        number += 1
+        place = f"data set {name}, {split} row {number}"
+        try:
+            fields = next(remaining, None)
+        # Images and the like are decoded here, and texts that are not UTF-8 found.
+        except Exception as error:
+            raise UserError(
+                f"{place}: cannot be read: {short(str(error) or type(error).__name__)}"
+            ) from error
+        if fields is None:
+            return
+        yield Row(place, fields)

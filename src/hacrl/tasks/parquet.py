@@ -28,5 +28,7 @@ def parquet_rows(path: Path) -> Iterator[Row]:
                 for fields in batch.to_pylist():
                     number += 1
                     yield Row(f"{path}, row {number}", fields)
-    except (ArrowException, OSError) as error:
-        raise UserError(f"{path}: not a readable Parquet file: {short(str(error))}") from error
+    except (ArrowException, OSError, ValueError) as error:  # text that is not UTF-8, strange dates
+        raise UserError(
+            f"{path}: not a readable Parquet file, after row {number}: {short(str(error))}"
+        ) from error

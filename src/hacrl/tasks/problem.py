@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hacrl.records import Turn
+
 __all__ = ["Problem"]
 
 
@@ -16,6 +18,9 @@ class Problem:
         question: the problem itself.
         gold: the reference answer, or a text that ends in it.
         metadata: what a verifier may need beyond the gold.
+        alternatives: further answers that are right as well.
+        system: a system message that the problem brings along.
+        history: turns of a conversation before the question.
         solution: a worked solution, where the source has one; the audit scores it.
     """
 
@@ -23,3 +28,6 @@ class Problem:
     gold: str
     metadata: Mapping[str, object] = field(default_factory=dict)
     solution: str | None = None
+    alternatives: tuple[str, ...] = ()
+    system: str | None = None
+    history: tuple[Turn, ...] = ()

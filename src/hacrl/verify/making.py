@@ -19,6 +19,7 @@ from hacrl.config.verifiers import (
     VerifierSpec,
 )
 from hacrl.errors import UserError
+from hacrl.verify.any_of import AnyOf
 from hacrl.verify.base import Verifier
 from hacrl.verify.choice import Choice
 from hacrl.verify.code import Code
@@ -61,7 +62,9 @@ def make_verifiers(tasks: Mapping[str, Task]) -> dict[str, Verifier]:
     made = {}
     for name, task in tasks.items():
         with _at(f"tasks.{name}.verifier."):
-            made[name] = make_verifier(task.verifier)
+            verifier = make_verifier(task.verifier)
+        several = getattr(task.source, "answers", None) == "any"
+        made[name] = AnyOf(verifier) if several else verifier
     return made
 
 
