@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hacrl.agents.encoding import decode_response, encode_prompt
+from hacrl.agents.openings import find_opening
 from hacrl.agents.policy import Policy
 from hacrl.agents.samplers import HuggingFaceSampler, Sampler
 from hacrl.records import Decoding, Prompt, Rollout
@@ -33,6 +34,7 @@ class Respondent:
         self._seed = seed
         self._sampler = sampler or HuggingFaceSampler(policy)
         self._prompt_ids: dict[tuple[str | None, str], list[int]] = {}
+        self._openings: dict[tuple[str | None, str], str] = {}
 
     @property
     def positions(self) -> int | None:
@@ -68,6 +70,7 @@ class Respondent:
         )
         rollouts = []
         for position, group in enumerate(groups):
+            opening = self.opening(prompts[position])
             for number, one in enumerate(group):
                 text, unshareable = decode_response(self._policy, one.token_ids, one.finished)
                 rollouts.append(
@@ -76,7 +79,7 @@ class Respondent:
                         agent=self.name,
                         sample=number,
                         policy_version=self.version,
-                        text=text,
+                        text=opening + text,
                         token_ids=tuple(one.token_ids),
                         token_logprobs=tuple(one.logprobs),
                         finished=one.finished,
@@ -95,3 +98,13 @@ class Respondent:
         if key not in self._prompt_ids:
             self._prompt_ids[key] = encode_prompt(self._policy, prompt)
         return self._prompt_ids[key]
+
+    def opening(self, prompt: Prompt) -> str:
+        """The opening of reasoning in which this agent's form of a prompt ends; "" if in none.
+
+        Each of its responses begins with it, though it is drawn by none: see `Rollout.text`.
+        """
+        key = (prompt.system, prompt.text)
+        if key not in self._openings:
+            self._openings[key] = find_opening(self._policy, prompt, self.encode(prompt))
+        return self._openings[key]
