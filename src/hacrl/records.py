@@ -106,7 +106,8 @@ class Rollout:
         agent: name of the agent that sampled it.
         sample: 0-based number within the group.
         policy_version: number of optimizer updates its author had made.
-        text: the decoded response without the end token.
+        text: the decoded response without the end token. Where the author's prompt ends in an
+            opening of reasoning such as `<think>`, it begins with that, which nobody drew.
         token_ids: what was sampled, end token included. Meaningful to the author alone.
         token_logprobs: log-probability in nats of each sampled token at the sampling temperature.
         finished: whether the author ended the response itself, as opposed to the length limit.

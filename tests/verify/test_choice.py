@@ -18,6 +18,14 @@ RIGHT = [  # the gold is B
     "The answer is B because Paris is the capital", "Answer: B, because A is wrong",
     "Answer: A. No, wait.\nAnswer: B", "A is too small and C is too large.\n\nB",
     "A is not it.\n**B**", "<think>Answer: A</think>Answer: B", "Answer = B", "Answer: $B$",
+    "**Answer**: B\nParis is the capital, not A.", "__Answer__ : (B)", "*Answer:* **B**\n\nC",
+    "### Answer\nB", "### Final Answer\n\n**B**\n\nThe others are not.", "#### Final Answer\nB",
+    r"\textbf{Answer}: B", r"\textbf{Answer:} (B) as A is", "<b>Answer</b>: B", 'Answer: "B"',
+    "**Answer:**\n\nB\n\n**Explanation:** A is wrong.", "Answer → B", "Answer - B", "Answer (B)",
+    "> Answer: B", r"Answer: \(\text{B}\)", "Answer: B\n\n#### Explanation\nA is wrong.",
+    "**Answer**\n**B. Paris**\nIt is a city.", "Answer：Ｂ", "Ⓑ", "**Correct option:** *B*",
+    r"\textbf{(B) }12", r"\boxed{\textbf{(B) }12}", r"$\textbf{(B)}~12$", "B. Paris", "(B) Paris",
+    "B) Paris", "**B. Paris**", "Paris is the capital.\n\nB. Paris", "#### B ####", "**#### B**",
     "The answer is B, a city.", "Answer: B - Paris", "The correct answer is: B",
 ]  # fmt: skip
 
@@ -26,7 +34,10 @@ NO_ANSWER = [
     r"\boxed{AB}", r"\boxed{Paris}", r"\boxed{F}", "Answer: B or C", "Answer: (B) and (C)",
     "Answer: B/C", "the answer is a number", "The answer is A lovely city", "A lovely city",
     "B is right", "A. London\nB. Paris", "<think>Answer: B", "Answer: F", "Answer:", "####",
-    "#### B or C", "Answer: none of them", "**", "1", "Both (A) and (B) hold",
+    "#### B or C", "**Answer**: A or B", "**Answer**\n\nI cannot tell", "A) London\n\nB) Paris",
+    "The answer - as we saw - is a city", "B - or not", "(A) London\nThe other one is\n(B) Paris",
+    "<think>Answer: B", "<thinking>\n**Answer**: B",
+    "Answer: none of them", "**", "1", "Both (A) and (B) hold",
 ]  # fmt: skip
 
 

@@ -31,6 +31,43 @@ from hacrl.verify.extract import extract_answer, extract_gold
         ("####", None),
         ("the answer is 4", None),
         ("", None),
+        (r"\boxed 42", "42"),  # without braces
+        (r"so $\boxed 42$.", "42"),
+        (r"\boxed -3, as", "-3"),
+        (r"\boxed \frac{1}{2}", r"\frac{1}{2}"),
+        (r"\boxed x", "x"),
+        (r"\boxed{1} no, \boxed 2.", "2"),
+        ("in \\boxed format: #### 5", "5"),
+        ("#### 42 ####", "42"),
+        ("#### 42\n\n####", "42"),
+        ("####42####", "42"),
+        ("x ####", None),
+        ("**#### 42**", "42"),
+        ("__#### 42__.", "42"),
+        (r"\textbf{#### 42}", "42"),
+        ("**The answer:** #### 42", "42"),
+        ("##### 42", "42"),
+        ("#### Final Answer\n42", "42"),
+        ("#### **Final Answer:**\n\n$$\n42\n$$", "42"),
+        ("#### Answer\n\n**42**", "**42**"),
+        ("#### Final Answer: 42", "42"),
+        ("#### The answer is 42", "42"),
+        ("#### So, the final answer is: **42**", "**42**"),
+        ("#### 42 I hope this helps.", "42"),
+        ("#### 42. Let me know if you have questions!", "42"),
+        ("#### 12 The total number of eggs is 12.", "12"),
+        ("#### 42 is the final answer.", "42"),
+        ("#### 42 because it is", "42"),
+        ("#### 3.5 hours. Thank you!", "3.5 hours"),
+        (r"#### \frac{1}{2} I hope it helps", r"\frac{1}{2}"),
+        ("#### 42 apples", "42 apples"),  # a noun or a unit is for the verifier to judge
+        ("#### $18 per day", "$18 per day"),
+        ("#### 5 cm^2", "5 cm^2"),
+        ("#### New York City", "New York City"),
+        ("#### St. Louis", "St. Louis"),
+        ("#### 1, 2 and 3", "1, 2 and 3"),
+        (r"\boxed{Answer: 42}", "42"),
+        (r"\boxed{\text{Answer}}", r"\text{Answer}"),
         (r"<think>\boxed{4}</think> \boxed{5}", "5"),
         (r"\boxed{4}</think> 5", None),  # the template opened the block
         (r"<think>so \boxed{4}", None),  # cut by the length limit
@@ -64,10 +101,20 @@ def test_no_marker() -> None:
     assert extract_answer("Answer: 4", "Answer:") == "4"
 
 
+def test_a_marker_that_is_a_tag_is_closed_by_its_end() -> None:
+    for text in ("<answer>42</answer>", "<answer>\n42\n</answer>", "so <answer> 42 </answer> bye"):
+        assert extract_answer(text, "<answer>") == "42"
+
+
 def test_gold_is_found_by_the_same_rule_or_is_the_answer() -> None:
     assert extract_gold("3 + 4 = 7\n#### 7", "####") == "7"
     assert extract_gold(r"thus \boxed{7}", "####") == "7"
     assert extract_gold(" 7 ", "####") == "7"
+    assert extract_gold("Answer: 7", "####") == "7"
+    assert extract_gold("**Final answer:** 7", None) == "7"
+    assert extract_gold("The answer is 7 cm", "####") == "7 cm"
+    assert extract_gold("about 7 hours", "####") == "about 7 hours"
+    assert extract_gold("Answer:", "####") == "Answer:"
 
 
 @settings(deadline=None)
@@ -101,6 +148,13 @@ def test_nested_braces_come_back_whole(content: str) -> None:
         "</think>",
         "é",
         "\\boxed{ }",
+        "\\boxed 1",
+        "#### ",
+        "####\n",
+        "answer: ",
+        "**",
+        "#### 1 I ",
+        "[THINK]",
     ],
 )
 @pytest.mark.parametrize("tail", ["", "}" * 20_000])

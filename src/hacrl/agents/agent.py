@@ -207,6 +207,7 @@ class Agent(Respondent):
             sources,
             dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
             [self.encode(prompt) for prompt in pool.prompts],
+            [self.opening(prompt) for prompt in pool.prompts],
         )
         recompute = self._recompute
         if recompute is None:

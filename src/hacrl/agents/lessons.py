@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hacrl.agents.encoding import encode_foreign
+from hacrl.agents.openings import without_opening
 from hacrl.agents.policy import Policy
 from hacrl.records import Pool, Rollout, Verified
 
@@ -52,18 +53,21 @@ def make_lessons(
     sources: Sequence[str],
     advantage: Mapping[str, Sequence[Sequence[float]]],
     prompt_ids: Sequence[Sequence[int]],
+    openings: Sequence[str] | None = None,
 ) -> list[Lesson]:
     """Lessons from the learner's own responses first, then from its sources'.
 
     Args:
         advantage: for every agent that is learned from, values as [prompts][samples].
         prompt_ids: the batch's prompts in the learner's tokens.
+        openings: what each of them opens at its end, see `openings.find_opening`; None: nothing.
     """
     lessons = []
+    openings = openings or [""] * len(prompt_ids)
     limit = policy.max_tokens
     for agent in (policy.name, *sources):
         rows = pool.of(agent)
-        encoded = _own(rows) if agent == policy.name else _foreign(policy, rows)
+        encoded = _own(rows) if agent == policy.name else _foreign(policy, rows, openings)
         for row, (ids, left_out) in zip(rows, encoded, strict=True):
             rollout = row.rollout
             prompt = prompt_ids[rollout.prompt]
@@ -84,16 +88,20 @@ def _own(rows: Sequence[Verified]) -> list[_Encoded]:
     ]
 
 
-def _foreign(policy: Policy, rows: Sequence[Verified]) -> list[_Encoded]:
-    results: list[_Encoded] = [
-        ((), "unscored" if row.verdict.reward is None else row.rollout.unshareable) for row in rows
-    ]
-    usable = [i for i, (_, left_out) in enumerate(results) if left_out is None]
-    encoded = encode_foreign(
-        policy,
-        [rows[i].rollout.text for i in usable],
-        [rows[i].rollout.finished for i in usable],
-    )
-    for i, one in zip(usable, encoded, strict=True):
+def _foreign(policy: Policy, rows: Sequence[Verified], openings: Sequence[str]) -> list[_Encoded]:
+    results: list[_Encoded] = []
+    texts: dict[int, str] = {}
+    for i, row in enumerate(rows):
+        rollout = row.rollout
+        left_out = "unscored" if row.verdict.reward is None else rollout.unshareable
+        if left_out is None:
+            text = without_opening(rollout.text, openings[rollout.prompt])
+            if text is None:
+                left_out = "no_opening"
+            else:
+                texts[i] = text
+        results.append(((), left_out))
+    encoded = encode_foreign(policy, [*texts.values()], [rows[i].rollout.finished for i in texts])
+    for i, one in zip(texts, encoded, strict=True):
         results[i] = one
     return results

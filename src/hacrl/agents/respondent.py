@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hacrl.agents.encoding import decode_response, encode_prompt
+from hacrl.agents.openings import find_opening
 from hacrl.agents.policy import Policy
 from hacrl.agents.reading import Reading, read
 from hacrl.agents.samplers import HuggingFaceSampler, Sampler
@@ -33,7 +34,8 @@ class Respondent:
         self._decoding = decoding
         self._seed = seed
         self._sampler = sampler or HuggingFaceSampler(policy)
-        self._prompt_ids: dict[tuple[str | None, tuple[Turn, ...], str], list[int]] = {}
+        self._prompt_ids: dict[tuple[Turn, ...], list[int]] = {}
+        self._openings: dict[tuple[Turn, ...], str] = {}
 
     @property
     def positions(self) -> int | None:
@@ -73,6 +75,7 @@ class Respondent:
         )
         rollouts = []
         for position, group in enumerate(groups):
+            opening = self.opening(prompts[position])
             for number, one in enumerate(group):
                 text, unshareable = decode_response(self._policy, one.token_ids, one.finished)
                 rollouts.append(
@@ -81,7 +84,7 @@ class Respondent:
                         agent=self.name,
                         sample=number,
                         policy_version=self.version,
-                        text=text,
+                        text=opening + text,
                         token_ids=tuple(one.token_ids),
                         token_logprobs=tuple(one.logprobs),
                         finished=one.finished,
@@ -96,7 +99,17 @@ class Respondent:
 
     def encode(self, prompt: Prompt) -> list[int]:
         """Ids of a prompt under this agent's own template, made once."""
-        key = (prompt.system, prompt.history, prompt.text)
+        key = prompt.turns
         if key not in self._prompt_ids:
             self._prompt_ids[key] = encode_prompt(self._policy, prompt)
         return self._prompt_ids[key]
+
+    def opening(self, prompt: Prompt) -> str:
+        """The opening of reasoning in which this agent's form of a prompt ends; "" if in none.
+
+        Each of its responses begins with it, though it is drawn by none: see `Rollout.text`.
+        """
+        key = prompt.turns
+        if key not in self._openings:
+            self._openings[key] = find_opening(self._policy, prompt, self.encode(prompt))
+        return self._openings[key]

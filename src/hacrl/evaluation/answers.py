@@ -26,7 +26,7 @@ class Answer:
         sample: 0-based number of the response.
         prompt: the user's turn.
         gold: the reference answer, as the verifier has it.
-        response: what the agent wrote, without the end token.
+        response: what the agent wrote, without the end token; see `Rollout.text`.
         tokens: length of the response in the agent's tokens, end token included.
         finished: whether the agent ended it, as opposed to the length limit.
         too_long: whether the problem left no room for a response, so that none was asked for. It

@@ -1,4 +1,8 @@
-"""Equality of strings."""
+r"""Equality of strings.
+
+Markup around all of an answer (`**Yes**`, `\text{Yes}`, `$Yes$`) and a final full stop are no part
+of it, in answer and gold alike. Everything else counts: case, white space inside, punctuation.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ from dataclasses import dataclass
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Verifier
 from hacrl.verify.extract import extract_gold, whole_answer
+from hacrl.verify.lines import bare
 
 __all__ = ["Exact"]
 
 
 @dataclass(frozen=True, slots=True)
 class Exact(Verifier):
-    """Right if answer and gold are the same string, surrounding white space aside.
+    """Right if answer and gold are the same string, markup around them and a full stop aside.
 
     Args:
         marker: text after which an answer stands; None if the whole response is the answer (what
@@ -34,4 +39,12 @@ class Exact(Verifier):
             return self.verdict(Outcome.NOT_VERIFIABLE)
         if not answer:
             return self.verdict(Outcome.NO_ANSWER)
-        return self.verdict(Outcome.RIGHT if answer == gold else Outcome.WRONG, answer)
+        same = answer == gold or _plain(answer) == _plain(gold)
+        return self.verdict(Outcome.RIGHT if same else Outcome.WRONG, answer)
+
+
+def _plain(text: str) -> str:
+    text = bare(text)
+    if len(text) > 1 and text.endswith(".") and (text[-2].isalnum() or text[-2] in "*_`$})"):
+        text = text[:-1]
+    return bare(text)

@@ -2,17 +2,20 @@ r"""Where the answer of a text stands: one rule for responses and for gold texts
 
 The rule, in this order:
 
-1. Only the response is read, never the prompt.
-2. If it contains `</think>`, only what follows the last one is read. A `<think>` that is not
-   closed afterwards means that the reasoning was cut: no answer.
+1. Only the response is read, never the prompt; what its prompt opened is part of the response.
+2. Only what follows the end of its reasoning is read (see `reasoning`). Reasoning that is not
+   closed was cut: no answer.
 3. The content of the complete, non-empty `\boxed{…}` or `\fbox{…}` that is closed last. Braces
-   nest; `\{` and `\}` are text. An empty or an unclosed box counts as no box at all.
-4. Else what follows the last marker (such as `####`), up to the end of that line. The answer may
-   stand on the line below the marker.
+   nest; `\{` and `\}` are text. An empty or an unclosed box counts as no box at all. Without
+   braces a box holds the number, the command or the single letter behind it: `\boxed 42`.
+4. Else what follows the last marker (such as `####`) that something follows, up to the end of that
+   line or, if it is no more than a heading (`#### Final Answer`), the next line that holds
+   something. See `lines` for what is no part of it: markup, a label, a sentence of its own.
 5. Else the last number, where the caller allows it.
 6. Else there is no answer.
 
-Everything here is pure and takes time linear in the length of the text.
+A label (`Answer: 42`, `The answer is 42`) is dropped in all of these. Everything here is pure and
+takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -20,10 +23,18 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from hacrl.verify.lines import after_marker, without_label
+from hacrl.verify.reasoning import after_reasoning
+
 __all__ = ["after_reasoning", "extract_answer", "extract_gold", "whole_answer"]
 
-_THINK, _END_THINK = "<think>", "</think>"
-_TOKEN = re.compile(r"(?P<box>\\(?:boxed|fbox)\s{0,3}\{)|\\.|(?P<open>\{)|(?P<close>\})", re.DOTALL)
+_TOKEN = re.compile(
+    r"(?P<box>\\(?:boxed|fbox)\s{0,3}\{)"
+    r"|\\(?:boxed|fbox)(?P<bare>\s{0,3}[-+−]?[\d.][^\s$\\{}]*"
+    r"|\s{1,3}[-+−]?\\[A-Za-z]+(?:\{[^{}$\n]{0,200}\}|\d){0,3}|\s{1,3}[A-Za-z](?![A-Za-z]))"
+    r"|\\.|(?P<open>\{)|(?P<close>\})",
+    re.DOTALL,
+)
 _NUMBER = re.compile(r"(?:(?<![\w.)])[-+−])?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:/\d+)?")
 
 
@@ -40,14 +51,14 @@ def extract_answer(text: str, marker: str | None, last_number: bool = False) -> 
         return None
     return (
         _last_box(visible)
-        or (_after_marker(visible, marker) if marker else None)
+        or (after_marker(visible, marker) if marker else None)
         or (_last_number(visible) if last_number else None)
     )
 
 
 def extract_gold(text: str, marker: str | None) -> str:
     """The gold answer: found by the same rule, or the whole text if it is an answer by itself."""
-    return extract_answer(text, marker) or text.strip()
+    return extract_answer(text, marker) or without_label(text.strip())
 
 
 def whole_answer(text: str, marker: str | None) -> str:
@@ -55,14 +66,6 @@ def whole_answer(text: str, marker: str | None) -> str:
     if marker is None:
         return (after_reasoning(text) or "").strip()
     return extract_answer(text, marker) or ""
-
-
-def after_reasoning(text: str) -> str | None:
-    """What follows the end of the reasoning, all if there is none; None if it was cut."""
-    end = text.rfind(_END_THINK)
-    if text.find(_THINK, max(end, 0)) >= 0:
-        return None
-    return text if end < 0 else text[end + len(_END_THINK) :]
 
 
 def _last_box(text: str) -> str | None:
@@ -79,19 +82,21 @@ def _last_box(text: str) -> str | None:
             opened.append(token.end())
         elif token["open"]:
             opened.append(None)
+        elif token["bare"]:
+            filled = token.end()
+            found = token.start("bare"), token.end() - _stops(token["bare"])
         elif not token["close"]:
             filled = token.end()
         elif opened:
             start = opened.pop()
             if start is not None and filled > start:
                 found = start, token.start()
-    return text[slice(*found)].strip() if found else None
+    return without_label(text[slice(*found)].strip()) if found else None
 
 
-def _after_marker(text: str, marker: str) -> str | None:
-    _, found, rest = text.rpartition(marker)
-    lines = rest.strip().splitlines()
-    return lines[0].strip() or None if found and lines else None
+def _stops(text: str) -> int:
+    """Characters at the end that belong to the sentence around a number."""
+    return len(text) - len(text.rstrip(".,;:!?)*_"))
 
 
 def _last_number(text: str) -> str | None:
