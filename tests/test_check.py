@@ -170,3 +170,23 @@ def test_a_checkpoint_has_a_size(tiny_recipe: Make) -> None:
     table = checked(tiny_recipe()).split("memory")[1]
     kilobytes = [float(line(table, name).split()[-2]) for name in ("together", "a checkpoint")]
     assert kilobytes[1] == pytest.approx(kilobytes[0] * 3 / 4, abs=0.2), "all but gradients"
+
+
+def test_it_says_how_agents_read_their_prompts(tiny_recipe: Make, tmp_path: Path) -> None:
+    template = tmp_path / "dated.jinja"
+    template.write_text("{{ '+' if strftime_now('%Y') == '2001' }}{{ messages[0].content }}")
+    data = tmp_path / "problems.jsonl"
+    rows = [{"question": q, "answer": "1"} for q in ("0+1=", "1</q>=", "</q>1=")]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    raw = tiny_recipe(prompts_per_step=1, clock="2001-02-03T04:05:06")
+    raw["tasks"]["bits"]["source"]["path"] = str(data)
+    text = checked(raw, f"agents.kim.chat_template={template}")
+    assert "note: agent kim: its chat template prints the time; it sees 2001-02-03 04:05:06" in text
+    assert "note: agent lee has no chat template; prompts are plain text, and begin with" in text
+    warning = line(text, "warning:")
+    assert "agent kim: 2 of 3 prompts spell control tokens" in warning
+    assert "first </q> in bits/1; they act as such" in warning
+    template.write_text("{{ messages[0].role }}")
+    assert "agent kim: its chat template leaves out the problem" in refused(
+        raw, f"agents.kim.chat_template={template}"
+    )

@@ -98,7 +98,7 @@ def test_several_problems_are_counted() -> None:
 
 def test_a_long_or_multi_line_value_stays_short() -> None:
     assert len(refused(steps="word\n" * 1000)) < 400
-    assert len(refused(**{"key\n" * 1000: 1})) < 400
+    assert len(refused(**{"key\n" * 1000: 1})) < 500  # it lists the known ones
 
 
 def test_a_section_that_is_no_mapping_is_named_as_such() -> None:
