@@ -9,7 +9,7 @@ VLLM_EAGER := {type: vllm, enforce_eager: true, max_model_len: 256}
 PARTS ?=
 MODELS ?= tiny smollm
 
-.PHONY: demo study study-smoke test test-slow vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
+.PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
 	lm-eval-check check docs format clean
 
 demo: $(READY)
@@ -20,6 +20,9 @@ test: check
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+test-recipes: $(READY)
+	$(BIN)/python -m pytest tests/recipes -m slow --hypothesis-show-statistics
 
 vllm-test: $(VLLM_READY)
 	$(VLLM_BIN)/python -m pytest -m vllm

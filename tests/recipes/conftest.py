@@ -107,6 +107,11 @@ def remembered(load: Callable[..., Any]) -> Callable[..., Any]:
     return recall
 
 
+def check_short(error: UserError) -> None:
+    """A refusal is one or two lines, whatever it repeats."""
+    assert 1 <= len(str(error).splitlines()) <= 2, error
+
+
 def accepted(raw: Raw) -> Recipe | None:
     """The recipe if `hacrl check` accepts it; None if it refuses it, which it must do briefly."""
     try:
@@ -114,7 +119,7 @@ def accepted(raw: Raw) -> Recipe | None:
         with warnings.catch_warnings(action="ignore"):
             hacrl.check.check(recipe, Console(file=io.StringIO(), width=200))
     except UserError as error:
-        assert 1 <= len(str(error).splitlines()) <= 2, error
+        check_short(error)
         return None
     return recipe
 
@@ -131,6 +136,6 @@ def trained(recipe: Recipe, root: Path) -> str:
         with warnings.catch_warnings(action="ignore"):
             train(small, root)
     except UserError as error:
-        assert 1 <= len(str(error).splitlines()) <= 2, error
+        check_short(error)
         return f"refused: {error}"
     return "trained"

@@ -57,10 +57,9 @@ def all_keys() -> tuple[Key, ...]:
 
     def inside(node: Node, path: tuple[str, ...]) -> Iterator[Key]:
         node = resolved(node)
-        if "properties" in node:
-            if node["title"] not in seen:
-                seen.add(node["title"])
-                yield from walk(node, path)
+        if "properties" in node and node["title"] not in seen:
+            seen.add(node["title"])
+            yield from walk(node, path)
         for branch in ("anyOf", "oneOf"):
             options = [resolved(option) for option in node.get(branch, ())]
             models = [option for option in options if "properties" in option]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from hacrl.config import recipe_from_dict
@@ -45,18 +45,17 @@ def test_the_keys_are_those_of_the_schema() -> None:
 def test_every_extreme_is_a_recipe_or_a_short_refusal(
     key: Key, base: Raw, sections: Mapping[str, Any]
 ) -> None:
-    outcomes = set()
+    refusals = []
     for value in extremes(key.node):
         try:
             recipe_from_dict(with_value(base, sections, key, value))
         except UserError as error:
-            assert 1 <= len(str(error).splitlines()) <= 2
-            assert len(str(error)) < 700
-            assert key.path[-1] in str(error) or key.path[0] in str(error), error
-            outcomes.add(False)
-        else:
-            outcomes.add(True)
-    assert False in outcomes, "no value is refused"
+            refusals.append(str(error))
+    assert refusals, "some are of another type"
+    for message in refusals:
+        assert 1 <= len(message.splitlines()) <= 2
+        assert len(message) < 700
+        assert key.path[-1] in message or key.path[0] in message
 
 
 @pytest.mark.usefixtures("readable")
@@ -96,14 +95,14 @@ def combined(base: Raw, sections: Mapping[str, Any], pairs: list[tuple[Key, Any]
 
 def draw_recipe(
     data: st.DataObject, keys: list[Key], base: Raw, sections: Mapping[str, Any]
-) -> tuple[Raw, list[tuple[Key, Any]]]:
+) -> Raw:
     chosen = data.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=3, unique=True))
     pairs = [
         (key, data.draw(st.sampled_from(values)))
         for key in chosen
         if (values := usable(key, base, sections))
     ]
-    return combined(base, sections, pairs), pairs
+    return combined(base, sections, pairs)
 
 
 @settings(max_examples=12, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -111,7 +110,7 @@ def draw_recipe(
 def test_what_check_accepts_trains_or_ends_in_one_line(
     data: st.DataObject, base: Raw, sections: Mapping[str, Any]
 ) -> None:
-    raw, _ = draw_recipe(data, QUICK, base, sections)
+    raw = draw_recipe(data, QUICK, base, sections)
     recipe = accepted(raw)
     if recipe is not None:
         with tempfile.TemporaryDirectory() as root:
@@ -126,7 +125,7 @@ def test_every_extreme_of_a_key_trains_or_ends_in_one_line(
     for number, value in enumerate(usable(key, base, sections)):
         recipe = accepted(with_value(base, sections, key, value))
         if recipe is not None:
-            print(f"{key}={value!r:.60}: {trained(recipe, tmp_path / str(number))}")
+            trained(recipe, tmp_path / str(number))
 
 
 @pytest.mark.slow
@@ -135,11 +134,11 @@ def test_every_extreme_of_a_key_trains_or_ends_in_one_line(
 def test_many_combinations_train_or_end_in_one_line(
     data: st.DataObject, base: Raw, sections: Mapping[str, Any]
 ) -> None:
-    raw, pairs = draw_recipe(data, KEYS, base, sections)
+    raw = draw_recipe(data, KEYS, base, sections)
     recipe = accepted(raw)
     if recipe is not None:
         with tempfile.TemporaryDirectory() as root:
             outcome = trained(recipe, Path(root))
-            print("; ".join(f"{key}={value!r:.40}" for key, value in pairs), "->", outcome)
+            event(outcome.split(":")[0])
     else:
-        print("refused by check")
+        event("refused by check")

@@ -12,7 +12,10 @@ REWARD = "reward"
 
 
 class Checkpoints(Strict):
-    """Joint checkpoints: all agents with their optimizers, at the same step."""
+    """Joint checkpoints: all agents with their optimizers, at the same step.
+
+    Changes nothing learned.
+    """
 
     every: Rows | None = 10
     """Steps between two checkpoints; null saves none but the one at the end of the run."""

@@ -16,7 +16,8 @@ __all__ = ["Evaluation"]
 class Evaluation(Strict):
     """How good every agent is on problems that it does not train on.
 
-    Always after the last step. How an agent answers here has nothing to do with `sampling`.
+    Always after the last step. How an agent answers here has nothing to do with `sampling`. Changes
+    nothing learned.
     """
 
     tasks: dict[Name, Task] = Field(min_length=1)

@@ -19,7 +19,7 @@ Amount = Annotated[float, Field(ge=1e-4, le=1e6)]
 class FleetSpec(Strict):
     """Where the agents of a run live. `fleet: ray` is short for `fleet: {type: ray}`.
 
-    All but `type` and `in_turns` is about Ray.
+    All but `type` and `in_turns` is about Ray. Changes nothing learned, unless an agent is lost.
     """
 
     type: Literal["local", "ray"] = "local"
@@ -50,7 +50,7 @@ class FleetSpec(Strict):
 
 
 class Resources(Strict):
-    """What one agent takes of a Ray cluster; of no influence elsewhere."""
+    """What one agent takes of a Ray cluster; of no influence elsewhere. Changes nothing learned."""
 
     cpus: float = Field(default=1.0, ge=1e-4, le=1024.0)
     """Also the number of CPU threads, rounded down to 1 or more, unless `threads` says it."""

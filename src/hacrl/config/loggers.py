@@ -12,7 +12,7 @@ __all__ = ["LoggerSpec", "TensorBoardLogger", "TrackioLogger", "WandbLogger"]
 
 
 class TensorBoardLogger(Strict):
-    """Event files for TensorBoard."""
+    """Event files for TensorBoard. Changes nothing learned."""
 
     type: Literal["tensorboard"] = "tensorboard"
     folder: str | None = None
@@ -20,7 +20,7 @@ class TensorBoardLogger(Strict):
 
 
 class WandbLogger(Strict):
-    """Weights & Biases."""
+    """Weights & Biases. Changes nothing learned."""
 
     type: Literal["wandb"] = "wandb"
     project: str = "hacrl"
@@ -32,7 +32,7 @@ class WandbLogger(Strict):
 
 
 class TrackioLogger(Strict):
-    """trackio: in its local folder, or on a Hugging Face Space."""
+    """trackio: in its local folder, or on a Hugging Face Space. Changes nothing learned."""
 
     type: Literal["trackio"] = "trackio"
     project: str = "hacrl"

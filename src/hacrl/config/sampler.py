@@ -18,11 +18,14 @@ class HuggingFaceSampling(Strict):
     type: Literal["hf"] = "hf"
     gather: bool = False
     """With `ranks`: every rank holds all weights while it samples, which is much faster where they
-    fit. Otherwise it holds those of a layer while that computes."""
+    fit. Otherwise it holds those of a layer while that computes. Changes nothing learned."""
 
 
 class VllmSampling(Strict):
-    """A vLLM engine in a process of its own, which gets the learner's weights after every step."""
+    """A vLLM engine in a process of its own, which gets the learner's weights after every step.
+
+    It draws other responses from the same distribution; apart from that it changes nothing learned.
+    """
 
     type: Literal["vllm"] = "vllm"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"

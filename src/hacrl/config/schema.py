@@ -63,13 +63,16 @@ class AgentSpec(Strict):
     gguf: str | None = None
     """Name of a GGUF file inside `model`; its weights are dequantized."""
     revision: str | None = None
+    """Branch, tag or commit of a Hub model. Changes nothing learned where `model` is a folder."""
     trust_remote_code: bool = False
+    """Run code that the model brings along. Changes nothing learned where it brings none."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Of the model's weights. Half precision rounds small learning steps away; to compute faster,
     keep float32 and set `update.autocast: bfloat16`. float16 is for models with an adapter, which
     is kept in single precision, and for evaluation."""
     device: str = "auto"
-    """A torch device, or `auto`: a GPU if there is one, else the CPU."""
+    """A torch device, or `auto`: a GPU if there is one, else the CPU. Rounding apart, changes
+    nothing learned."""
     chat_template: str | NamedTemplate | None = None
     """Path of a Jinja file that replaces the tokenizer's own template; or `{name: rag}`, one of
     several that the tokenizer has."""
@@ -87,7 +90,8 @@ class AgentSpec(Strict):
     sampler: SamplerSpec = HuggingFaceSampling()
     """What draws its responses in training: `hf`, or `vllm` with settings of its own."""
     ranks: Processes = 1
-    """Processes over which model, gradients and optimizer are spread, with `fleet: ray` alone."""
+    """Processes over which model, gradients and optimizer are spread, with `fleet: ray` alone.
+    Rounding apart, changes nothing learned."""
     resources: Resources = Resources()
     """What each of its ranks takes of a cluster."""
 
@@ -102,7 +106,7 @@ class Prompts(Strict):
 
 
 class Verification(Strict):
-    """How responses are judged."""
+    """How responses are judged. Changes nothing learned unless a limit is met."""
 
     workers: Processes = 1
     """Processes: at most 32, or four for every processor of the machine where that is more."""
@@ -127,7 +131,7 @@ class Sampling(Strict):
     temperature: Temperature = 1.0
     max_new_tokens: Tokens = 512
     batch_size: Count = 256
-    """Sequences that are generated together."""
+    """Sequences that are generated together. Rounding apart, changes nothing learned."""
 
 
 class Capability(Strict):
@@ -183,8 +187,8 @@ class Update(Strict):
     """M, own mini-batches a step; a learner with s sources makes (1+s)·M updates."""
     order: Literal["own_first", "mixed"] = "own_first"
     micro_batch_tokens: Rows | None = None
-    """Padded tokens that are computed at once; no influence on the gradient. None is 2,048 on a
-    CPU and 16,384 elsewhere."""
+    """Padded tokens that are computed at once; rounding apart, changes nothing learned. None is
+    2,048 on a CPU and 16,384 elsewhere."""
     kl: float = Field(default=0.0, ge=0.0, le=1e6)
     """Weight of the KL to the frozen start on own responses; 0 keeps no reference."""
     old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
@@ -193,11 +197,12 @@ class Update(Strict):
     are in float32 without autocast or quantization; of a vLLM engine, its probe has to say so."""
     max_skipped: Rows = 10
     """The run stops when an agent has skipped more updates in a row than this, because their loss
-    or gradient was not finite."""
+    or gradient was not finite. Changes nothing learned before."""
     alignment_every: Rows | None = None
     """Steps between two measurements of the gradients' alignment (Theorem 4.3); None: never. One
-    costs about as much as the updates on 1/M of the rows, and has no influence on training."""
+    costs about as much as the updates on 1/M of the rows. Changes nothing learned."""
     gradient_checkpointing: bool = False
+    """Compute activations twice to save memory. Rounding apart, changes nothing learned."""
     autocast: Literal["off", "bfloat16"] = "off"
 
 
@@ -220,7 +225,7 @@ class Recipe(Strict):
     """Everything that determines a run."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
-    """Of the run and its folder."""
+    """Of the run and its folder. Changes nothing learned."""
     seed: Seed = 0
     clock: datetime | None = None
     """Date and time that chat templates see, such as `2026-11-30T12:00:00`, all through the run;
@@ -235,7 +240,7 @@ class Recipe(Strict):
     threads: Processes | None = None
     """CPU threads of each process with a model, at most 32, or four for every processor of the
     machine where that is more; None leaves the choice to torch, and on a cluster to
-    `agents.*.resources.cpus`."""
+    `agents.*.resources.cpus`. Rounding apart, changes nothing learned."""
     agents: dict[Name, AgentSpec] = Field(min_length=1)
     tasks: dict[Name, Task] = Field(min_length=1)
     """What is learned, by name."""
@@ -252,7 +257,8 @@ class Recipe(Strict):
     """On held-out problems, in the course of training; None does without."""
     checkpoints: Checkpoints = Checkpoints()
     loggers: list[LoggerSpec] = Field(default_factory=list)
-    """Where metrics go besides the run folder: `tensorboard`, `wandb`, `trackio`."""
+    """Where metrics go besides the run folder: `tensorboard`, `wandb`, `trackio`. Changes nothing
+    learned."""
     fleet: FleetSpec = FleetSpec()
     """Where the agents live."""
 

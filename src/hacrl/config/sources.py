@@ -47,7 +47,7 @@ class FieldSource(_Limited):
     """The field that holds the gold answer, or a text that ends in it."""
     answers: Literal["all", "any"] | None = None
     """What a list of answers means: `any` of them is right by itself, or they are `all` parts of
-    one answer. None refuses a list of several."""
+    one answer. None refuses a list of several. Changes nothing learned where there are no lists."""
     metadata: list[str] | str | None = None
     """Fields that a verifier sees besides the gold: a list of them, or the one that holds a
     mapping; None gives it all others. Changes nothing learned unless a verifier reads it."""
@@ -102,6 +102,7 @@ class BenchmarkSource(_Limited):
 
     type: Literal["benchmark"] = "benchmark"
     name: str
+    """One of the seven. Changes nothing learned where there is a `path`."""
     path: str | None = None
     """A local file (JSON lines, JSON, CSV or Parquet); None fetches it from the Hub."""
 

@@ -60,7 +60,10 @@ class _Scored(_Verifier):
 
 
 class _Limited(Strict):
-    """Limits of the process that one judgement starts."""
+    """Limits of the process that one judgement starts.
+
+    Changes nothing learned unless one is met.
+    """
 
     seconds: Seconds = 5.0
     """Limit of its processor time, from its beginning; less than `verification.seconds`."""
@@ -125,7 +128,8 @@ class CommandVerifier(_Limited, _Scored):
     """Exit code: 0 is right, 1 is wrong, anything else a scorer error. Score: the last line of the
     output is a number, which becomes the reward."""
     environment: list[str] = Field(default_factory=list)
-    """Names of environment variables that the program needs beyond PATH, HOME and the locale."""
+    """Names of environment variables that the program needs beyond PATH, HOME and the locale.
+    Changes nothing learned unless the program reads them."""
 
     @property
     def lowest_reward(self) -> float:
@@ -139,7 +143,8 @@ class PythonVerifier(_Scored):
     function: str
     """`module:function`, importable from the folder in which the run is started."""
     batch: Count | None = None
-    """Call the function with lists of up to this many prompts and responses; None: with one."""
+    """Call the function with lists of up to this many prompts and responses; None: with one.
+    Changes nothing learned where the function judges each by itself."""
 
     @field_validator("function")
     @classmethod
