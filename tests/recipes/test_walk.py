@@ -415,6 +415,10 @@ ELSEWHERE = {
         for key in ("id", "config", "split", "revision", "limit", "question", "answer")
     },
     "HubSource.answers": "tests/tasks/test_fields.py::test_several_answers_mean_what_the_task_says",
+    "Recipe.clock": "tests/runs/test_clock.py::test_the_clock_stands_still_at_the_start_of_a_run",
+    "NamedTemplate.name": "tests/agents/test_vocabulary.py::test_one_of_several_named_templates",
+    "AgentSpec.split_special_tokens": "tests/agents/test_vocabulary.py::"
+    "test_control_tokens_in_questions_can_be_text",
     "Lora.adapter": "tests/agents/test_adapters.py::",
     "Lora.quantization": "tests/agents/test_adapters.py::",
 }
