@@ -128,7 +128,7 @@ def test_a_broken_template_is_named(tiny_recipe: Make, tmp_path: Path) -> None:
     template.write_text("{% for %}")
     override = f"agents.kim.chat_template={template}"
     message = refused(tiny_recipe(), override)
-    assert "agent kim: its chat template is broken: line 1: " in message
+    assert "agent kim: its chat template is broken (line 1: " in message
     assert "system" not in message
     assert "agent kim: its chat template is broken" in refused(
         tiny_recipe(), override, "agents.kim.template_args={a: 1}"
