@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from transformers import AutoModelForCausalLM
 from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, find_recipe
 from hacrl.demo.run import run_demo
+from hacrl.errors import UserError
 from hacrl.fleet import LocalFleet
 from hacrl.paths import resolve
 from hacrl.records import Outcome
@@ -98,3 +100,15 @@ def test_every_bundled_recipe_is_valid(name: str) -> None:
     assert recipe.agents
     for spec in recipe.agents.values():
         assert spec.chat_template is None or resolve(spec.chat_template).is_file()
+
+
+def test_a_process_that_is_ended_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_processes(*_: object) -> None:
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    monkeypatch.setattr("hacrl.demo.run._follow", end_processes)
+    with pytest.raises(UserError, match="one of its two processes was ended"):
+        run_demo(tmp_path, 0, Console(file=io.StringIO()), overrides=["steps=1"])

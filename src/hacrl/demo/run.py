@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hacrl.config import Recipe, load_recipe
+from hacrl.errors import UserError
 from hacrl.evaluation.estimators import normal
 from hacrl.evaluation.held_out import answer_all
 from hacrl.fleet import LocalFleet
@@ -76,8 +78,14 @@ def run_demo(
         }
         start = workers.submit(_evaluate_start, recipe)
         _follow(training, folder, recipe, console)
-        results = {method: future.result() for method, future in training.items()}
-        before = start.result()
+        try:
+            results = {method: future.result() for method, future in training.items()}
+            before = start.result()
+        except BrokenProcessPool as error:
+            raise UserError(
+                "demo: one of its two processes was ended, most often by the system for lack of "
+                "memory; free some (about 1.5 GB) and try again"
+            ) from error
     say(console, "Accuracy on held-out problems (95% interval over problems)")
     console.print(_table(before, results))
     curves = folder / "curves.png"
