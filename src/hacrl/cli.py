@@ -215,16 +215,23 @@ def verify(
         typer.Option(metavar="FILE", help="Responses: JSON lines, JSON, CSV or Parquet."),
     ] = None,
     field: Annotated[str, typer.Option(help="The field that holds a response.")] = "response",
-    examples: Annotated[int, typer.Option(min=0, help="Shown of each outcome.")] = 2,
+    rows: Annotated[
+        int, typer.Option(min=0, help="Golds of each task to try in other forms.")
+    ] = 1000,
+    examples: Annotated[int, typer.Option(min=0, help="Shown of each kind.")] = 2,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every verdict as a JSON line.")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if anything is amiss with the golds.")
+    ] = False,
 ) -> None:
     """Show what the reward makes of responses, before training on it.
 
-    Without responses, scores the golds of the tasks against themselves: all should be right. A
-    row of responses names its prompt in a field prompt_id, as in the rollouts of a run; else the
-    rows are taken in the order of the prompts.
+    Without responses, scores the golds of the tasks: by themselves, in the forms in which models
+    write them, and with changes that make them wrong. A row of responses names its prompt in a
+    field prompt_id, as in the rollouts of a run; else the rows are taken in the order of the
+    prompts.
 
     \b
     Examples:
@@ -232,9 +239,12 @@ def verify(
       hacrl verify my.yaml tasks.math.verifier.last_number=true
       hacrl verify my.yaml --responses answers.jsonl --field text --out x.jsonl
       hacrl verify --bench gsm8k,math500 --data folder --examples 5
+      hacrl verify my.yaml --strict --examples 0
     """
     from hacrl.config.schema import Verification
 
+    if strict and responses is not None:
+        raise UserError("verify: --strict is about golds; it goes without --responses")
     if bench is None:
         if recipe is None:
             raise UserError("verify: name a RECIPE, or benchmarks with --bench gsm8k,math500")
@@ -253,9 +263,18 @@ def verify(
     quieten_libraries()
     from hacrl.audit import run_audit
 
-    run_audit(
-        tasks, rule, make_console(), responses=responses, field=field, examples=examples, out=out
+    clean = run_audit(
+        tasks,
+        rule,
+        make_console(),
+        responses=responses,
+        field=field,
+        rows=rows,
+        examples=examples,
+        out=out,
     )
+    if strict and not clean:
+        raise typer.Exit(1)
 
 
 @app.command()

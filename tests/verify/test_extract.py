@@ -57,6 +57,7 @@ from hacrl.verify.extract import extract_answer, extract_gold
         ("#### 42. Let me know if you have questions!", "42"),
         ("#### 12 The total number of eggs is 12.", "12"),
         ("#### 42 is the final answer.", "42"),
+        ("#### .000067 I hope this helps.", ".000067"),
         ("#### 42 because it is", "42"),
         ("#### 3.5 hours. Thank you!", "3.5 hours"),
         (r"#### \frac{1}{2} I hope it helps", r"\frac{1}{2}"),

@@ -65,6 +65,14 @@ def test_without_a_marker_the_whole_response_is_the_answer() -> None:
     assert verifier(prompt, f"<think>{prompt.gold}").outcome is Outcome.NO_ANSWER
 
 
+@pytest.mark.parametrize(
+    "form", ["#### **{}**", "#### ${}$", r"\boxed{{\text{{{}}}}}", "**#### {}**"]
+)
+def test_markup_is_no_part_of_an_answer(form: str) -> None:
+    prompt = problem("chain_sum")
+    assert ReasoningGym()(prompt, form.format(prompt.gold)).outcome is Outcome.RIGHT
+
+
 def test_the_name_may_come_from_the_recipe() -> None:
     prompt = problem("chain_sum", source_dataset=None)
     assert ReasoningGym("chain_sum")(prompt, f"#### {prompt.gold}").outcome is Outcome.RIGHT

@@ -2,7 +2,8 @@
 
 Their traps: a text that merely contains the right answer earns a part of the score, and some
 generators give 0.01 for any number. So the answer is extracted first, by the rule of `extract`,
-and a score below the threshold is wrong.
+and a score below the threshold is wrong. The scorer sees the answer with and without markup around
+it; the better score counts. A few scorers pay any answer to some problems: the audit names those.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Case, Verifier
 from hacrl.verify.extract import whole_answer
+from hacrl.verify.lines import bare
 
 __all__ = ["ReasoningGym", "check_name"]
 
+_Scorer = Callable[[str, dict[str, Any]], float]
 _NAME = "source_dataset"
 """Where reasoning-gym's metadata holds the generator's name."""
 
@@ -78,11 +81,8 @@ class ReasoningGym(Verifier):
         """
         assert isinstance(case, _Entry)
         scorer, problem = _scorer(case.name), pickle.loads(case.problem)
-        try:
-            score = float(scorer(case.answer, problem))
-        except Exception:  # noqa: BLE001 - they raise anything
-            scorer(problem["answer"], problem)
-            score = 0.0
+        # Markup around an answer is no part of it, unless the scorer wants it there.
+        score = max(_score(scorer, text, problem) for text in {case.answer, bare(case.answer)})
         if not 0.0 <= score <= 1.0:
             raise ValueError(f"the scorer of {case.name} gave {score:g}, which is not in [0, 1]")
         outcome = Outcome.RIGHT if score >= self.threshold else Outcome.WRONG
@@ -96,6 +96,15 @@ class ReasoningGym(Verifier):
             import reasoning_gym  # noqa: F401
         else:
             _scorer(self.name)
+
+
+def _score(scorer: _Scorer, answer: str, problem: dict[str, Any]) -> float:
+    """The scorer's word on an answer: 0 if it raises on that, but not on the gold."""
+    try:
+        return float(scorer(answer, problem))
+    except Exception:  # noqa: BLE001 - they raise anything
+        scorer(problem["answer"], problem)
+        return 0.0
 
 
 def check_name(name: str) -> None:
@@ -112,8 +121,8 @@ def check_name(name: str) -> None:
 
 
 @lru_cache(maxsize=256)  # each call builds a generator
-def _scorer(name: str) -> Callable[[str, dict[str, Any]], float]:
+def _scorer(name: str) -> _Scorer:
     from reasoning_gym import get_score_answer_fn
 
-    scorer: Callable[[str, dict[str, Any]], float] = get_score_answer_fn(name)
+    scorer: _Scorer = get_score_answer_fn(name)
     return scorer

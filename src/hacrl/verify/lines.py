@@ -144,7 +144,7 @@ def _without_sentence(text: str) -> str:
     if rest:  # no answer that a person would read
         return text
     if found := _SENTENCE.fullmatch(line):
-        return found["value"].strip(" .,;")
+        return found["value"].strip().rstrip(" .,;")
     return _LEAVE.sub("", line).strip() or text
 
 

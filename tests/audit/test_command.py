@@ -73,29 +73,29 @@ def recipe(tmp_path: Path) -> Write:
 
 def test_golds_are_scored_against_themselves(recipe: Write, tmp_path: Path) -> None:
     path = recipe(t=["so\n#### 72", r"so \boxed{\frac12}", 7, r"\frac13"])
-    text = shown(path)
+    text = shown(path, "--rows", 0)
     assert table(text) == {"t": {"rows": "4", "right": "4 (100.0%)"}}
     assert "right: 4 of 4, for example" in text
     assert "t/0  reward 1\n    gold      72\n    answer    72\n    response  so #### 72" in text
     assert "t/1  reward 1" in text
     assert "t/2" not in text
-    assert "t/3" in shown(path, "--examples", 4)
-    assert "for example" not in shown(path, "--examples", 0)
+    assert "t/3" in shown(path, "--rows", 0, "--examples", 4)
+    assert "for example" not in shown(path, "--rows", 0, "--examples", 0)
 
 
 def test_examples_are_of_all_tasks_in_turn(recipe: Write) -> None:
-    text = shown(recipe(a=[1, 2, 3], b=[4, 5, 6]), "--examples", 3)
+    text = shown(recipe(a=[1, 2, 3], b=[4, 5, 6]), "--examples", 3, "--rows", 0)
     assert re.findall(r"^  (\w/\d)", text, re.MULTILINE) == ["a/0", "b/0", "a/1"]
 
 
 def test_shares_are_not_rounded_to_all_or_nothing(recipe: Write) -> None:
-    text = shown(recipe(t=[*range(9_999), "y" * 2000]))
+    text = shown(recipe(t=[*range(9_999), "y" * 2000]), "--rows", 0)
     assert table(text)["t"]["right"] == "9,999 (>99.9%)"
     assert table(text)["t"]["not_verifiable"] == "1 (<0.1%)"
 
 
 def test_a_gold_that_cannot_be_judged_is_shown(recipe: Write) -> None:
-    text = shown(recipe(t=["5", "y" * 2000]))
+    text = shown(recipe(t=["5", "y" * 2000]), "--rows", 0)
     assert table(text) == {"t": {"rows": "2", "right": "1 (50.0%)", "not_verifiable": "1 (50.0%)"}}
     assert re.search(r"not_verifiable: 1 of 2, for example\n  t/1  reward unscored\n", text)
 

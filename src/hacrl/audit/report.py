@@ -1,0 +1,176 @@
+"""What people see of an audit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Protocol, TypeVar
+
+from rich.console import Console
+
+from hacrl.audit.counting import Findings, Kind, share
+from hacrl.audit.making import said_by
+from hacrl.audit.tries import Audited, Expected
+from hacrl.config.tasks import Task
+from hacrl.records import Outcome, Prompt, Verdict
+from hacrl.terminal import make_table, say
+
+__all__ = ["print_findings", "print_outcomes"]
+
+_SHOWN = 100
+"""Characters of a text that an example shows."""
+
+
+class _Row(Protocol):
+    @property
+    def prompt(self) -> Prompt: ...
+
+
+_R = TypeVar("_R", bound=_Row)
+
+
+def print_outcomes(
+    rows: Sequence[Audited], tasks: Mapping[str, Task], examples: int, console: Console
+) -> None:
+    """A table of outcomes by task, then examples of each outcome."""
+    outcomes = [o for o in Outcome if any(row.verdict.outcome is o for row in rows)]
+    table = make_table(console)
+    table.add_column("task")
+    for title in ("rows", *outcomes):
+        table.add_column(title, justify="right", no_wrap=True)
+    groups = {name: [row for row in rows if row.prompt.task == name] for name in tasks}
+    if len(groups) > 1:
+        groups["all"] = list(rows)
+    for name, group in groups.items():
+        counts = Counter(row.verdict.outcome for row in group)
+        cells = (share(counts[o], len(group)) for o in outcomes)
+        table.add_row(name, f"{len(group):,}", *cells)
+    console.print(table)
+    for outcome in outcomes:
+        found = [row for row in rows if row.verdict.outcome is outcome]
+        if examples:
+            say(console, f"\n{outcome}: {len(found):,} of {len(rows):,}, for example")
+        for row in _in_turn(found)[:examples]:
+            _example(row.prompt, row.response, row.verdict, tasks, console)
+
+
+def print_findings(
+    findings: Findings, tasks: Mapping[str, Task], examples: int, console: Console
+) -> None:
+    """What is amiss with the golds and the verifiers, by kind with examples, and the sum of it."""
+    if findings.tried:
+        tried = len({one.prompt.id for one in findings.tried})
+        right = sum(one.one.expected is Expected.RIGHT for one in findings.tried)
+        wrong = sum(one.one.expected is Expected.WRONG for one in findings.tried)
+        say(
+            console,
+            f"\n{tried:,} golds tried: {right:,} right answers in other forms and places, "
+            f"{wrong:,} responses that are wrong",
+        )
+    _print_kinds(
+        "false wrongs: right, and not paid",
+        findings.kinds(Expected.RIGHT),
+        tasks,
+        examples,
+        console,
+    )
+    _print_kinds(
+        "false rights: wrong, and paid", findings.kinds(Expected.WRONG), tasks, examples, console
+    )
+    _print_unjudged(findings, examples, tasks, console)
+    strict = [kind for kind in findings.kinds(Expected.STRICT) if kind.found]
+    if strict:
+        say(console, "\nstrict on purpose: a person might accept these, the verifier does not")
+        for kind in strict:
+            example = kind.found[0]
+            gold = _shown(said_by(tasks[example.prompt.task], example.prompt.gold))
+            say(console, f"  {kind.name}, such as {_shown(example.one.response)} for {gold}")
+    say(console, f"\n{_sum(findings)}")
+
+
+def _print_kinds(
+    title: str,
+    kinds: Sequence[Kind],
+    tasks: Mapping[str, Task],
+    examples: int,
+    console: Console,
+) -> None:
+    amiss = [kind for kind in kinds if kind.found]
+    total = sum(kind.tried for kind in kinds)
+    if not total:
+        return
+    count = sum(len(kind.found) for kind in kinds)
+    say(console, f"\n{title}: {share(count, total)} of {total:,}")
+    if not amiss:
+        return
+    table = make_table(console)
+    table.add_column("  kind")
+    for name in ("tried", "found"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for kind in amiss:
+        table.add_row(f"  {kind.name}", f"{kind.tried:,}", share(len(kind.found), kind.tried))
+    console.print(table, markup=False)
+    for kind in amiss if examples else ():
+        say(console, f"  {kind.name}, for example")
+        for one in _in_turn(kind.found)[:examples]:
+            _example(one.prompt, one.one.response, one.verdict, tasks, console)
+
+
+def _print_unjudged(
+    findings: Findings, examples: int, tasks: Mapping[str, Task], console: Console
+) -> None:
+    if not findings.unjudged:
+        return
+    say(
+        console,
+        f"\ncannot be judged: {share(len(findings.unjudged), len(findings.golds))} of "
+        f"{len(findings.golds):,} golds",
+    )
+    for reason, count in Counter(one.reason for one in findings.unjudged).most_common():
+        say(console, f"  {count:,}: {reason}")
+        named = [one for one in findings.unjudged if one.reason == reason]
+        for one in _in_turn(named)[:examples]:
+            gold = said_by(tasks[one.prompt.task], one.prompt.gold)
+            say(console, f"    {one.prompt.id}  {_shown(gold)}")
+
+
+def _sum(findings: Findings) -> str:
+    if findings.none:
+        return "No findings: what is right was paid, what is wrong was not."
+    counts = (
+        (findings.false_rights, "false rights"),
+        (findings.false_wrongs, "false wrongs"),
+        (len(findings.not_right), "golds that are not right by themselves"),
+        (len(findings.unjudged), "golds that cannot be judged"),
+    )
+    return f"Findings: {', '.join(f'{count:,} {name}' for count, name in counts if count)}."
+
+
+def _example(
+    prompt: Prompt, response: str, verdict: Verdict, tasks: Mapping[str, Task], console: Console
+) -> None:
+    gold = said_by(tasks[prompt.task], prompt.gold)
+    answer = "none" if verdict.answer is None else _shown(verdict.answer)
+    reward = "unscored" if verdict.reward is None else f"{verdict.reward:g}"
+    say(console, f"  {prompt.id}  reward {reward}")
+    say(console, f"    gold      {_shown(gold)}")
+    say(console, f"    answer    {answer}")
+    say(console, f"    response  {_shown(response, end=True)}")
+
+
+def _in_turn(rows: Sequence[_R]) -> list[_R]:
+    """A row of each task, then another of each, so that few examples show many tasks."""
+    groups: dict[str, list[_R]] = {}
+    for row in rows:
+        groups.setdefault(row.prompt.task, []).append(row)
+    return [row for turn in zip_longest(*groups.values()) for row in turn if row is not None]
+
+
+def _shown(text: str, *, end: bool = False) -> str:
+    """A text from outside on one line of a terminal, from its beginning or up to its end."""
+    line = " ".join(text.split())
+    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    if len(line) <= _SHOWN:
+        return line
+    return f"…{line[1 - _SHOWN :]}" if end else f"{line[: _SHOWN - 1]}…"

@@ -1,0 +1,206 @@
+"""Scoring: golds by themselves, golds in other forms, and given responses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+from hacrl.audit.judgeable import why_unjudged
+from hacrl.audit.making import make_tries, said_by, verifier_of
+from hacrl.audit.responses import paired
+from hacrl.audit.tries import Audited, Tried, Unjudged
+from hacrl.config.schema import Verification
+from hacrl.config.tasks import Task
+from hacrl.config.verifiers import (
+    CodeVerifier,
+    CommandVerifier,
+    PythonVerifier,
+    ReasoningGymVerifier,
+)
+from hacrl.records import Outcome, Prompt, Verdict
+from hacrl.seeding import derive_seed
+from hacrl.tasks import Problem, load_problems, load_task, to_prompts
+from hacrl.verify import VerifierPool, make_pool
+from hacrl.verify.extract import extract_answer
+
+__all__ = [
+    "Tell",
+    "audit_golds",
+    "audit_responses",
+    "audit_tries",
+    "open_pool",
+    "score_golds",
+    "tests_alone",
+]
+
+Tell = Callable[[int, int], None]
+"""Is told how many responses of how many have been scored."""
+
+_AT_ONCE = 1024
+"""Responses between two reports of progress."""
+
+
+def audit_golds(tasks: Mapping[str, Task], rule: Verification, tell: Tell) -> list[Audited]:
+    """Score the golds against themselves; see `score_golds`.
+
+    Raises:
+        UserError: a source cannot be read.
+    """
+    with open_pool(tasks, rule) as pool:
+        return score_golds(pool, tasks, tell)
+
+
+def open_pool(tasks: Mapping[str, Task], rule: Verification) -> VerifierPool:
+    """A pool for an audit, with a worker for each processor.
+
+    A failing scorer is what the audit is to show, so no share of errors stops it.
+    """
+    workers = max(rule.workers, min(os.cpu_count() or 1, 8))
+    return make_pool(tasks, rule.model_copy(update={"max_errors": 1.0, "workers": workers}))
+
+
+def score_golds(pool: VerifierPool, tasks: Mapping[str, Task], tell: Tell) -> list[Audited]:
+    """Score the golds against themselves: everything should be right.
+
+    The response to a problem is its worked solution if there is one that ends in an answer, else
+    the gold. A gold that is a bare answer is put in a box where it is not right as it stands. Tests
+    of `code` are no response, so there is none without a solution.
+
+    Raises:
+        UserError: a source cannot be read.
+    """
+    pairs: list[tuple[Prompt, str]] = []
+    bare: list[bool] = []
+    for name, task in tasks.items():
+        problems = load_problems(name, task)
+        marker = getattr(task.verifier, "marker", None)
+        tests = isinstance(verifier_of(task), CodeVerifier)
+        for prompt, problem in zip(to_prompts(name, task, problems), problems, strict=True):
+            complete = problem.solution if tests else _complete(problem, marker)
+            if tests and complete is None:
+                complete = ""  # scored like any response; the report leaves it out
+            said = said_by(task, problem.gold) if complete is None else complete
+            pairs.append((prompt, said))
+            bare.append(complete is None)
+    verdicts = _verify(pool, pairs, tell)
+    again = [
+        i for i, verdict in enumerate(verdicts) if bare[i] and verdict.outcome is not Outcome.RIGHT
+    ]
+    boxed = [(pairs[i][0], rf"\boxed{{{pairs[i][1]}}}") for i in again]
+    for i, pair, verdict in zip(again, boxed, pool.verify(boxed), strict=True):
+        # A verifier that reads no boxes has judged the gold as it stands.
+        if verdict.outcome is not Outcome.NO_ANSWER:
+            pairs[i], verdicts[i] = pair, verdict
+    return [Audited(*pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)]
+
+
+def audit_tries(
+    pool: VerifierPool, tasks: Mapping[str, Task], golds: Sequence[Audited], rows: int, tell: Tell
+) -> tuple[list[Tried], list[Unjudged]]:
+    """Try golds in other forms, and wrong answers near them.
+
+    Args:
+        golds: from `score_golds`. One that is not right by itself, or by which nothing can be
+            judged, is not tried.
+        rows: golds of each task that are tried at most; which ones is drawn, the same each time.
+
+    Returns:
+        The tries with their verdicts, and the golds that cannot be judged by, both in the order of
+        the golds.
+    """
+    unjudged: dict[str, Unjudged] = {}
+    pairs = []
+    for name, task in tasks.items():
+        own = [row for row in golds if row.prompt.task == name]
+        fit = []
+        for row in own:
+            reason = why_unjudged(row, task, said_by(task, row.prompt.gold))
+            if reason is not None:
+                unjudged[row.prompt.id] = Unjudged(row.prompt, reason)
+            elif row.verdict.outcome is Outcome.RIGHT or not _shows_itself(task):
+                fit.append(row.prompt)
+        if len(fit) > rows:
+            chosen = set(Random(derive_seed(0, "audit", name)).sample(range(len(fit)), rows))
+            fit = [prompt for i, prompt in enumerate(fit) if i in chosen]
+        for prompt in fit:
+            tries = make_tries(task, prompt.id, prompt.gold)
+            pairs += [(prompt, one) for one in tries]
+    verdicts = _verify(pool, [(prompt, one.response) for prompt, one in pairs], tell)
+    tried = [Tried(*pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)]
+    unjudged |= _paid_for_anything(tried, tasks)
+    order = {row.prompt.id: i for i, row in enumerate(golds)}
+    return (
+        [one for one in tried if one.prompt.id not in unjudged],
+        sorted(unjudged.values(), key=lambda one: order[one.prompt.id]),
+    )
+
+
+def audit_responses(
+    tasks: Mapping[str, Task], rule: Verification, path: Path, field: str, tell: Tell
+) -> list[Audited]:
+    """Score the responses of a file; see `responses.paired` for whose they are.
+
+    Raises:
+        UserError: a source or the file cannot be read, a row has no response, or rows and prompts
+            do not match.
+    """
+    prompts = [prompt for name, task in tasks.items() for prompt in load_task(name, task)]
+    pairs = paired(path, field, prompts)
+    with open_pool(tasks, rule) as pool:
+        verdicts = _verify(pool, pairs, tell)
+    return [Audited(*pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)]
+
+
+def tests_alone(row: Audited, task: Task) -> bool:
+    """Whether a gold is tests that no solution comes with, so that it was not scored by itself."""
+    return isinstance(verifier_of(task), CodeVerifier) and not row.response
+
+
+def _shows_itself(task: Task) -> bool:
+    """Whether a gold is, or says, a right response."""
+    return not isinstance(verifier_of(task), (CodeVerifier, CommandVerifier, PythonVerifier))
+
+
+def _paid_for_anything(tried: Sequence[Tried], tasks: Mapping[str, Task]) -> dict[str, Unjudged]:
+    """Golds of scorers and tests under which whatever was wrong, or every nonsense, is right."""
+    groups: dict[str, list[Tried]] = {}
+    for one in tried:
+        spec = verifier_of(tasks[one.prompt.task])
+        reads = isinstance(spec, ReasoningGymVerifier) and one.one.kind.startswith("nonsense")
+        if reads or isinstance(spec, CodeVerifier):
+            groups.setdefault(one.prompt.id, []).append(one)
+    found = {}
+    for name, group in groups.items():
+        prompt = group[0].prompt
+        tests = isinstance(verifier_of(tasks[prompt.task]), CodeVerifier)
+        if all(one.verdict.outcome is Outcome.NOT_VERIFIABLE for one in group):
+            reason = "the tests are no Python that tests something"
+            found[name] = Unjudged(prompt, reason)
+        elif all(one.false_right for one in group):
+            generator = prompt.metadata.get("source_dataset", "")
+            reason = (
+                "the tests let every wrong program pass"
+                if tests
+                else f"the scorer of {generator} pays any answer to this problem"
+            )
+            found[name] = Unjudged(prompt, reason)
+    return found
+
+
+def _verify(pool: VerifierPool, pairs: Sequence[tuple[Prompt, str]], tell: Tell) -> list[Verdict]:
+    verdicts: list[Verdict] = []
+    tell(0, len(pairs))
+    for start in range(0, len(pairs), _AT_ONCE):
+        verdicts += pool.verify(pairs[start : start + _AT_ONCE])
+        tell(len(verdicts), len(pairs))
+    return verdicts
+
+
+def _complete(problem: Problem, marker: str | None) -> str | None:
+    """The solution or the gold, whichever first says itself where its answer stands."""
+    for text in (problem.solution, problem.gold):
+        if text is not None and extract_answer(text, marker) is not None:
+            return text
+    return None
