@@ -281,3 +281,42 @@ def test_an_interrupt_ends_after_the_phase_and_saves_the_agents(
         folder = run / "agents" / name
         AutoModelForCausalLM.from_pretrained(folder)
         AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--fleet", "local", "fleet=ray", "agents.kim.ranks=2"], "contradicts"),
+        (["--fleet", "local", "agents.kim.ranks=2"], "an agent of several ranks needs fleet: ray"),
+        (["--fleet", "local", "fleet.type=ray"], "override fleet.type: given twice"),
+    ],
+)
+def test_the_fleet_option_is_an_override(
+    tiny_recipe: Callable[..., dict[str, Any]], tmp_path: Path, arguments: list[str], part: str
+) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(yaml.safe_dump(tiny_recipe(fleet="ray")))
+    result = CliRunner().invoke(
+        app, ["train", str(path), "--runs", str(tmp_path / "runs"), *arguments]
+    )
+    assert result.exit_code == 2
+    assert part in result.output
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--temperature", value) for value in ("nan", "inf", "1e-5")),
+        *(("--samples", value) for value in ("0", "1000000000000")),
+        *(("--max-new-tokens", "1000000000000"), ("--limit", "1" + "0" * 30)),
+        ("--batch-size", "1" + "0" * 30),
+    ],
+)
+def test_an_option_has_the_bounds_of_the_key_that_it_stands_for(
+    qwen_folder: Path, problems_file: Path, tmp_path: Path, option: str, value: str
+) -> None:
+    arguments = ["eval", str(qwen_folder), "--file", str(problems_file), option, value]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path)])
+    assert result.exit_code == 2, result.output
+    assert option in result.output
