@@ -11,6 +11,9 @@ from torch import Tensor
 
 from hacrl.advantages import LIMIT, Advantages, Baselines, advantages, joint_baselines
 from hacrl.capability import capability_ratio
+from tests.tolerances import assert_close
+
+pytestmark = pytest.mark.numerics
 
 NAN = math.nan
 Baseline = Literal["source", "learner"]
@@ -50,9 +53,7 @@ def judge(
 
 
 def close(actual: Tensor, expected: Any) -> None:
-    torch.testing.assert_close(
-        actual, torch.as_tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-14
-    )
+    assert_close(actual, torch.as_tensor(expected, dtype=torch.float64), 100, dtype=torch.float64)
 
 
 # Two agents, two samples: R(1) = 1, 0 and R(2) = 1, 1, with ω(1,2) = 0.8 and ω(2,1) = 1.25.
@@ -189,9 +190,9 @@ def test_advantages_are_the_equations_for_any_input(data: st.DataObject) -> None
     omega = omegas(capabilities)
     expected = reference(rewards, omega.tolist(), member, options)
     actual = judge(torch.tensor(rewards), omega, torch.tensor(member), **options).value_KJPG
-    torch.testing.assert_close(
-        actual, torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-12
-    )
+    # Rewards of at most 2 by ratios of at most 10, twice, over deviations of a tenth or more.
+    theirs = torch.tensor(expected, dtype=torch.float64)
+    assert_close(actual, theirs, 12, magnitude=5e3, dtype=torch.float64)
 
 
 # Reduction identities
@@ -223,7 +224,7 @@ def test_learning_from_nobody_else_is_gspo_for_every_agent(
     ).value_KJPG
     for k in range(3):
         alone = judge(rewards[k : k + 1], omegas([0.7])).value_KJPG[0, 0]
-        assert torch.equal(together[k, k], alone)
+        close(together[k, k], alone)
         others = [j for j in range(3) if j != k]
         assert not together[k, others].any()
 
@@ -294,9 +295,8 @@ def test_permuting_agents_permutes_the_advantages(
     close(permuted.value_KJPG, plain.value_KJPG[order][:, order])
     for field in Baselines.__dataclass_fields__:
         expected = getattr(plain.baselines, field)[order]
-        torch.testing.assert_close(
-            getattr(permuted.baselines, field), expected, rtol=1e-12, atol=1e-14, equal_nan=True
-        )
+        found = getattr(permuted.baselines, field)
+        assert_close(found, expected, 100, dtype=torch.float64, equal_nan=True)
 
 
 @given(
@@ -463,7 +463,7 @@ def test_an_unscored_response_counts_as_if_it_did_not_exist(cross_baseline: Base
         close(gaps.value_KJPG[k, :, 0][scored], plain.value_KJPG[k, :, 0].flatten())
         assert not gaps.value_KJPG[k, :, 0][~scored].any()
     for field in Baselines.__dataclass_fields__:
-        assert torch.equal(getattr(gaps.baselines, field), getattr(plain.baselines, field))
+        close(getattr(gaps.baselines, field), getattr(plain.baselines, field))
 
 
 def test_an_unscored_response_is_not_a_zero_in_the_mean() -> None:

@@ -23,9 +23,20 @@ from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.runs.folder import RunFolder
 from hacrl.training import train
 from hacrl.verify import Exact, VerifierPool
+from tests.tolerances import assert_close_gradients, rounding, terms
 
 MakeRecipe = Callable[..., dict[str, Any]]
 WIDE = {"clip": {"delta": 1.0, "delta_step": 0.0, "own_low": 0.3, "own_high": 0.3}}
+
+
+LINEAR = {"optimizer": {"learning_rate": 1e-2, "epsilon": 1.0}}
+"""With an ε above all gradients AdamW moves weights in proportion to them. With a small one it
+divides a gradient that is nothing but rounding by its own size, and no tolerance would hold."""
+
+
+def terms_of(folder: Path) -> int:
+    """Of a pass through the model in a folder: questions of 8 tokens at most, answers of 4."""
+    return terms(AutoModelForCausalLM.from_pretrained(folder), 12)
 
 
 class Notes(Silent):
@@ -119,19 +130,27 @@ def test_one_directional_sharing_teaches_the_learner_alone(
     assert [row["updates"] for row in rows(one_way)[:2]] == [2, 1]
 
 
+@pytest.mark.numerics
 def test_permuting_agents_permutes_the_results(
     tiny_recipe: MakeRecipe, qwen_folder: Path, llama_folder: Path, tmp_path: Path
 ) -> None:
     models = {"kim": qwen_folder, "lee": llama_folder, "may": qwen_folder}
     agents = {name: {"model": str(model)} for name, model in models.items()}
-    forward = run(tmp_path / "1", tiny_recipe(agents=agents, **WIDE))
-    backward = run(tmp_path / "2", tiny_recipe(agents=dict(reversed(agents.items())), **WIDE))
-    for agent in agents:
+    forward = run(tmp_path / "1", tiny_recipe(agents=agents, **WIDE, **LINEAR))
+    reversed_agents = dict(reversed(agents.items()))
+    backward = run(tmp_path / "2", tiny_recipe(agents=reversed_agents, **WIDE, **LINEAR))
+    for agent, model in models.items():
         assert len(rows(forward, agent)[0]["sources"]) == 2
-        for name, value in weights(forward, agent).items():
-            torch.testing.assert_close(value, weights(backward, agent)[name], rtol=0, atol=1e-6)
+        start = load_file(model / "model.safetensors")
+        moved, moved_too = (
+            [value - start[name] for name, value in weights(folder, agent).items()]
+            for folder in (forward, backward)
+        )
+        updates = sum(row["updates"] for row in rows(forward, agent))
+        assert_close_gradients(moved_too, moved, updates * terms_of(model))
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("method", ["grpo", "gspo", "gspo_x2", "naive", "hacpo"])
 def test_every_method_runs_and_changes_the_weights(
     tiny_recipe: MakeRecipe, qwen_folder: Path, tmp_path: Path, method: str
@@ -145,7 +164,19 @@ def test_every_method_runs_and_changes_the_weights(
     assert first["on_policy"] == (method in ("grpo", "gspo"))
     before = load_file(qwen_folder / "model.safetensors")
     assert any(not torch.equal(v, before[k]) for k, v in weights(folder, "kim").items())
-    assert first["logprob_gap"] < 1e-5
+    assert first["logprob_gap"] < rounding(terms_of(qwen_folder))
+
+
+ABLATED: dict[str, Any] = {
+    "clip": {"delta": 1.0, "delta_step": 0.3, "own_low": 0.3, "own_high": 0.3},
+    "update": {"mini_batches": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def full(tiny_recipe: MakeRecipe, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """The run that ablations are compared with."""
+    return run(tmp_path_factory.mktemp("full"), tiny_recipe(**ABLATED))
 
 
 @pytest.mark.parametrize(
@@ -162,12 +193,9 @@ def test_every_method_runs_and_changes_the_weights(
     ],
 )
 def test_every_ablation_changes_the_result(
-    tiny_recipe: MakeRecipe, tmp_path: Path, ablation: str
+    tiny_recipe: MakeRecipe, tmp_path: Path, full: RunFolder, ablation: str
 ) -> None:
-    clip = {"delta": 1.0, "delta_step": 0.3, "own_low": 0.3, "own_high": 0.3}
-    update = {"mini_batches": 2}
-    full = run(tmp_path / "1", tiny_recipe(clip=clip, update=update))
-    less = run(tmp_path / "2", tiny_recipe(clip=clip, update=update), ablation)
+    less = run(tmp_path, tiny_recipe(**ABLATED), ablation)
     assert not (same_weights(full, less, "kim") and same_weights(full, less, "lee"))
 
 
@@ -313,19 +341,21 @@ def test_a_run_that_fails_says_so_on_disk_and_keeps_what_it_has(
     assert (folder.agents_path / "lee" / "model.safetensors").is_file()
 
 
+@pytest.mark.numerics
 def test_half_precision_learning_recomputes_what_was_sampled(
-    tiny_recipe: MakeRecipe, tmp_path: Path
+    tiny_recipe: MakeRecipe, qwen_folder: Path, tmp_path: Path
 ) -> None:
+    allowed = rounding(terms_of(qwen_folder))
     auto = run(tmp_path / "1", tiny_recipe(update={"autocast": "bfloat16"}), "method=gspo")
     for row in rows(auto):
         if row["own"]["computed"]:
-            assert row["own"]["ratio_mean"] == pytest.approx(1, abs=1e-6)
+            assert row["own"]["ratio_mean"] == pytest.approx(1, abs=allowed)
             assert row["own"]["inside"] == 1
-            assert 1e-5 < row["logprob_gap"] < 0.1
+            assert allowed < row["logprob_gap"] < 0.1
     recipe = recipe_from_dict(tiny_recipe())
     assert not recipe.recomputes("kim")
     forced = run(tmp_path / "2", tiny_recipe(), "update.old_logprobs=recompute")
-    assert all(row["logprob_gap"] < 1e-5 for row in rows(forced) if row["own"]["computed"])
+    assert all(row["logprob_gap"] < allowed for row in rows(forced) if row["own"]["computed"])
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -15,6 +15,7 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from hacrl.agents.vllm_client import VllmClient
+from hacrl.agents.vllm_sampler import EXACT
 from hacrl.config.schema import Recipe
 from hacrl.errors import UserError
 from hacrl.training import train
@@ -77,8 +78,8 @@ def test_a_run_learns_from_exact_logprobs_and_goes_on_bit_for_bit(
     kim = [row for row in rows if row["agent"] == "kim"]
     assert [row["step"] for row in kim] == [0, 1, 2]
     assert [row["sync_seconds"] is None for row in kim] == [True, False, False]
-    assert all(row["probe_gap"] < 1e-4 for row in kim)  # there is one; it may be 0
-    assert all(row["logprob_gap"] < 1e-4 for row in kim if row["logprob_gap"] is not None)
+    assert all(row["probe_gap"] < EXACT for row in kim)  # there is one; it may be 0
+    assert all(row["logprob_gap"] < EXACT for row in kim if row["logprob_gap"] is not None)
     assert any(row["logprob_gap"] is not None for row in kim)
     assert kim[0]["policy_version"] < kim[1]["policy_version"] < kim[2]["policy_version"]
     assert all(row["probe_gap"] is None for row in rows if row["agent"] == "lee")

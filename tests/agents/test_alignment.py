@@ -19,7 +19,10 @@ from hacrl.agents.lessons import Lesson
 from hacrl.agents.policy import Policy
 from hacrl.config import recipe_from_dict
 from hacrl.training import train
-from tests.agents.test_learner import learner_of, lessons_of
+from tests.agents.test_learner import LONGEST, learner_of, lessons_of
+from tests.tolerances import rounding, terms
+
+pytestmark = pytest.mark.numerics
 
 WIDE = {"delta": 1.0, "delta_step": 0.0}
 
@@ -50,6 +53,11 @@ def three_agents(policy: Policy) -> list[Lesson]:
     return lessons
 
 
+def allowed(policy: Policy) -> float:
+    """Of a cosine: two gradients, each there and back."""
+    return rounding(4 * terms(policy.model, LONGEST))
+
+
 def test_it_is_the_cosine_of_gradients_taken_by_hand(kim: Policy) -> None:
     lessons = three_agents(kim)
     learner = learner_of(kim, **WIDE)
@@ -60,9 +68,10 @@ def test_it_is_the_cosine_of_gradients_taken_by_hand(kim: Policy) -> None:
     )
     for name, theirs in (("peer", peer), ("other", other)):
         expected = float(torch.cosine_similarity(own, theirs, dim=0))
-        assert found["alignment"][name] == pytest.approx(expected, abs=1e-4)
+        assert found["alignment"][name] == pytest.approx(expected, abs=allowed(kim))
     assert found["alignment"]["peer"] > 0.9, "the same responses, a little less likely"
-    assert found["alignment"]["other"] == pytest.approx(-found["alignment"]["peer"], abs=1e-5)
+    opposite = pytest.approx(-found["alignment"]["peer"], abs=allowed(kim))
+    assert found["alignment"]["other"] == opposite
 
 
 def test_of_all_peers_it_is_that_of_the_sum(kim: Policy) -> None:
@@ -72,7 +81,8 @@ def test_of_all_peers_it_is_that_of_the_sum(kim: Policy) -> None:
         for le in lessons
     ]
     found = measure_alignment(learner_of(kim, **WIDE), doubled, "kim", ["peer", "other"], 1)
-    assert found["alignment_of_peers"] == pytest.approx(found["alignment"]["peer"], abs=1e-4)
+    same = pytest.approx(found["alignment"]["peer"], abs=allowed(kim))
+    assert found["alignment_of_peers"] == same
 
 
 def test_a_source_that_is_clipped_altogether_is_a_gap(kim: Policy) -> None:
@@ -100,7 +110,8 @@ def test_micro_batches_and_checkpointing_do_not_change_it(kim: Policy, tokens: i
     whole = measure_alignment(learner_of(kim, **WIDE), lessons, "kim", ["peer"], 1)
     split = learner_of(kim, micro_batch_tokens=tokens, gradient_checkpointing=True, **WIDE)
     parts = measure_alignment(split, lessons, "kim", ["peer"], 1)
-    assert parts["alignment"]["peer"] == pytest.approx(whole["alignment"]["peer"], abs=1e-5)
+    same = pytest.approx(whole["alignment"]["peer"], abs=allowed(kim))
+    assert parts["alignment"]["peer"] == same
     assert not kim.model.training
 
 

@@ -21,6 +21,7 @@ from hacrl.agents.sharding import ALONE, Share, shard, whole
 from hacrl.config.schema import Clip, Ratio, Update
 from hacrl.records import Rollout
 from tests.agents.conftest import byte_tokenizer, make_policy
+from tests.tolerances import assert_close, assert_close_gradients, rounding, terms
 
 LENGTHS = (5, 2, 9, 3, 7)
 PROMPTS = [[1, 2, 3], [4, 5], [6, 7, 8, 9]]
@@ -143,33 +144,32 @@ def test_gradient_and_samples_equal_those_of_one_rank(tmp_path: Path) -> None:
     ]
     for process in ranks:
         process.start()
-    found = [results.get(timeout=120) for _ in range(2 * len(CASES))]
+    found = [results.get(timeout=600) for _ in range(2 * len(CASES))]
     for process in ranks:
-        process.join(60)
+        process.join(600)
         assert process.exitcode == 0
     for rank in range(2):
         answers = [answer[1:] for answer in found if answer[0] == rank]
         for case, (gradients, value, rows, drawn, both) in zip(CASES, answers, strict=True):
-            expected, loss, all_rows, samples = work(policy_of(case[0]), *case[1:])
-            assert value == pytest.approx(loss, abs=1e-6)
+            policy = policy_of(case[0])
+            expected, loss, all_rows, samples = work(policy, *case[1:])
+            allowed = terms(policy.model, 16)
+            assert value == pytest.approx(loss, abs=rounding(allowed))
             assert rows == all_rows
             (one_layer, held_one), (all_layers, held_all) = both
             assert (held_one, held_all) == (1, 2), "layers that a rank holds at once"
             for groups in (drawn, one_layer, all_layers):
-                assert_same_draws(groups, samples)
-            assert any(gradient.abs().sum() > 0 for gradient in expected.values())
-            for name, gradient in expected.items():
-                torch.testing.assert_close(
-                    torch.tensor(gradients[name]), gradient, atol=1e-6, rtol=1e-5
-                )
+                assert_same_draws(groups, samples, allowed)
+            found_here = [torch.tensor(gradients[name]) for name in expected]
+            assert_close_gradients(found_here, expected.values(), allowed)
 
 
-def assert_same_draws(groups: Drawn, expected: Drawn) -> None:
+def assert_same_draws(groups: Drawn, expected: Drawn, terms: int) -> None:
     drawn = [one for group in groups for one in group]
     others = [one for group in expected for one in group]
     assert [one.token_ids for one in drawn] == [one.token_ids for one in others]
     for one, other in zip(drawn, others, strict=True):
-        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+        assert_close(one.logprobs, other.logprobs, terms)
     assert len({len(one.token_ids) for one in drawn}) > 3, "they end at different times"
 
 

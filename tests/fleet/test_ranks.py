@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
 
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
@@ -18,15 +18,20 @@ from hacrl.fleet.ray import RayFleet
 from hacrl.fleet.worker import Place
 from hacrl.training import train
 from tests.fleet.test_losses import Attacker, Patient, kill, stop
+from tests.tolerances import assert_close_gradients, rounding, terms
 
 MakeRecipe = Callable[..., dict[str, Any]]
-WIDE = {"clip": {"delta": 0.9, "own_low": 0.3, "own_high": 0.3}}
+WIDE = {
+    "clip": {"delta": 0.9, "own_low": 0.3, "own_high": 0.3},
+    # So large an ε keeps AdamW from dividing rounding by its own size.
+    "optimizer": {"learning_rate": 1e-2, "epsilon": 1.0},
+}
 
 
-def several(raw: dict[str, Any], ranks: int = 2) -> dict[str, Any]:
+def several(raw: dict[str, Any], ranks: int = 2, seconds: float = 600) -> dict[str, Any]:
     agents = {name: {**spec, "ranks": ranks} for name, spec in raw["agents"].items()}
     agents["lee"]["sampler"] = {"type": "hf", "gather": True}
-    return raw | {"agents": agents, "fleet": {"type": "ray", "seconds": 60}}
+    return raw | {"agents": agents, "fleet": {"type": "ray", "seconds": seconds}}
 
 
 def assert_close(one: Path, other: Path, *, steps: int) -> None:
@@ -37,18 +42,29 @@ def assert_close(one: Path, other: Path, *, steps: int) -> None:
         assert tables[0]["token_ids"] == tables[1]["token_ids"]
     texts = [(run / "metrics.jsonl").read_text() for run in (one, other)]
     rows = [[json.loads(line) for line in text.splitlines()] for text in texts]
+    models = {
+        agent: AutoModelForCausalLM.from_pretrained(one / "agents" / agent)
+        for agent in ("kim", "lee")
+    }
+    summed = {agent: 2 * steps * terms(model, 12) for agent, model in models.items()}
     for left, right in zip(*rows, strict=True):
+        allowed = rounding(summed[left["agent"]])
         for key in ("loss", "gradient_norm", "reward", "updates"):
-            assert left[key] == pytest.approx(right[key], abs=1e-5)
+            assert left[key] == pytest.approx(right[key], abs=allowed)
         for key in ("computed", "ratio_mean", "inside", "teaching"):
-            assert left["own"][key] == pytest.approx(right["own"][key], abs=1e-5)
+            assert left["own"][key] == pytest.approx(right["own"][key], abs=allowed)
     for agent in ("kim", "lee"):
-        for name in ("model", "optimizer"):
+        for name, kinds in (
+            ("model", [".weight"]),
+            ("optimizer", [":step", ":exp_avg", ":exp_avg_sq"]),
+        ):
             path = f"checkpoints/step-{steps:06d}/agents/{agent}/{name}.safetensors"
             left_tensors, right_tensors = load_file(one / path), load_file(other / path)
             assert left_tensors.keys() == right_tensors.keys()
-            for key, value in left_tensors.items():
-                torch.testing.assert_close(value, right_tensors[key], atol=1e-5, rtol=1e-4)
+            for kind in kinds:
+                keys = [key for key in left_tensors if key.endswith(kind)]
+                found, expected = ([t[k] for k in keys] for t in (left_tensors, right_tensors))
+                assert_close_gradients(found, expected, summed[agent])
 
 
 @pytest.mark.usefixtures("started_ray")
@@ -116,7 +132,7 @@ def test_an_agent_that_lost_a_rank_is_restarted(
     alone = train(recipe_from_dict(raw), tmp_path / "alone").path
     places, starts = started
     striker = Attacker(places, {("learn", 1): ("kim", strike)})
-    run = train(recipe_from_dict(several(raw)), tmp_path / "ray", striker).path
+    run = train(recipe_from_dict(several(raw, seconds=60)), tmp_path / "ray", striker).path
     (lost,) = [text for text in striker.notes if "was lost in" in text]
     assert lost.startswith(who)
     # The checkpoint of the step before may still be under way, and then notices it first.
