@@ -97,12 +97,13 @@ def joint_baselines(
     guarded_KP = (outside_KP > _ROUNDING * spread_KP) & (spread_KP > 0) & guard
     if guard:  # at the edge, rounding must not make the best response look worse than the baseline
         mean_KP = torch.where(spread_KP > 0, mean_KP.clamp(lowest_KP, highest_KP), mean_KP)
+    std_KP = variance_KP.nan_to_num(nan=0.0).sqrt()  # 0 where the squares are too small
     fallback_KP = torch.where(own_count_KP > 0, own_KP, plain_KP)
     return Baselines(
         mean_KP=torch.where(guarded_KP, fallback_KP, mean_KP),
-        std_KP=variance_KP.nan_to_num(nan=0.0).sqrt(),
+        std_KP=std_KP,
         own_KP=own_KP,
-        signal_KP=_differ(lowest_KP, highest_KP),
+        signal_KP=_differ(lowest_KP, highest_KP) & (std_KP > 0),
         own_signal_KP=_differ(lower_JP, upper_JP),
         guarded_KP=guarded_KP,
     )

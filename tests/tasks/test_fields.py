@@ -298,8 +298,10 @@ def test_half_a_character_is_refused_by_row(tmp_path: Path, kind: str, row: dict
     path = tmp_path / f"rows.{kind}"
     rows = [ROWS[1], row]
     path.write_text(json.dumps(rows) if kind == "json" else "\n".join(map(json.dumps, rows)))
+    source = {"type": kind, "path": str(path)}
+    task = Task.model_validate({"source": source, "verifier": {"type": "exact"}})
     with pytest.raises(UserError, match=r"(row|line) 2: .*half of a character"):
-        list(file_rows(path))
+        load_task("t", task)
 
 
 def test_a_parquet_text_that_is_none_is_refused(tmp_path: Path) -> None:

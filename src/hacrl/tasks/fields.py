@@ -15,7 +15,7 @@ from hacrl.errors import UserError
 from hacrl.tasks.conversation import Conversation, read_conversation
 from hacrl.tasks.metadata import read_metadata
 from hacrl.tasks.problem import Problem
-from hacrl.tasks.rows import Row, find
+from hacrl.tasks.rows import Row, check_whole, find
 
 __all__ = ["answer_text", "find", "to_problem"]
 
@@ -43,8 +43,9 @@ def to_problem(
         metadata: see `read_metadata`.
 
     Raises:
-        UserError: the row lacks a field, or it holds something else.
+        UserError: the row lacks a field, it holds something else, or a text is none.
     """
+    check_whole(row)
     asked: str | Conversation
     if _FIELD.search(question):
         asked = _FIELD.sub(lambda found: _rendered(row, found[1]), question)

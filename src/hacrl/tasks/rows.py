@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hacrl.config.text import short
 from hacrl.errors import UserError
 
-__all__ = ["COMPRESSED", "Row", "check_file", "find", "read_text"]
+__all__ = ["COMPRESSED", "Row", "check_file", "check_whole", "find", "read_text"]
 
 COMPRESSED = (".gz", ".bz2", ".zst")
 """Ends of names of compressed files. What such a file is, its first bytes say."""
@@ -44,6 +44,31 @@ def find(fields: Mapping[str, object], name: str, default: object = None) -> obj
         else:
             return default
     return value
+
+
+def check_whole(row: Row) -> None:
+    r"""Refuse a row with half of a character in it, such as JSON's "\ud83d", which is no text.
+
+    Raises:
+        UserError: a text, or the name of a field, cannot be encoded.
+    """
+    left: list[object] = [row.fields]
+    while left:
+        match left.pop():
+            case str() as text:
+                try:
+                    text.encode()
+                except UnicodeEncodeError as error:
+                    raise UserError(
+                        f"{row.place}: the text {text[:40]!r} holds half of a character (a lone "
+                        "surrogate); remove it, or write the data anew as UTF-8"
+                    ) from error
+            case Mapping() as mapping:
+                left += [*mapping, *mapping.values()]
+            case list() as items:
+                left += items
+            case _:
+                pass
 
 
 def check_file(path: Path) -> None:
