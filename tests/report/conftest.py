@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from hacrl.config import recipe_from_dict
-from hacrl.training import train
 
 CopyRun = Callable[..., Path]
 MakeRun = Callable[..., Path]
@@ -22,6 +21,8 @@ WIDE = {"delta": 1.0, "delta_step": 0.1, "own_low": 0.3, "own_high": 0.3}
 @pytest.fixture
 def make_run(tiny_recipe: Callable[..., dict[str, Any]], tmp_path: Path) -> MakeRun:
     """Trains for real; arguments replace top keys of the recipe."""
+
+    from hacrl.training import train  # imports torch, which charts alone do not need
 
     def make(name: str, **changes: Any) -> Path:
         raw = tiny_recipe(name=name, clip=WIDE, **changes)
@@ -37,6 +38,8 @@ def _whole(
     problems_file: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
+    from hacrl.training import train
+
     task = {
         "source": {"type": "jsonl", "path": str(problems_file)},
         "verifier": {"type": "exact", "marker": None},

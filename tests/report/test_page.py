@@ -105,6 +105,7 @@ def test_a_report_is_the_same_every_time(copy_run: CopyRun) -> None:
     assert page_of(folder) == page_of(folder)
 
 
+@pytest.mark.usefixtures("sketches")
 def test_what_models_write_stays_text(copy_run: CopyRun) -> None:
     folder = copy_run()
     path = folder / "rollouts" / "step-000000.parquet"
@@ -141,6 +142,7 @@ def test_several_runs_are_compared_and_seeds_grouped(copy_run: CopyRun) -> None:
     assert "a (2 seeds)" in svgs[0]
 
 
+@pytest.mark.usefixtures("sketches")
 def test_the_glance_shows_where_agents_began_and_are(copy_run: CopyRun) -> None:
     folder = copy_run()
     change_metrics(folder, lambda row: row | {"reward": 0.125 * (row["step"] + 1)})
@@ -149,6 +151,7 @@ def test_the_glance_shows_where_agents_began_and_are(copy_run: CopyRun) -> None:
     assert 'data-label="own rollouts" class="n">64<' in text
 
 
+@pytest.mark.usefixtures("sketches")
 def test_advice_is_repeated_with_its_step(copy_run: CopyRun) -> None:
     folder = copy_run()
     change_metrics(
