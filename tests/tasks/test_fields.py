@@ -267,13 +267,13 @@ def test_compressed_files_are_read(tmp_path: Path, kind: str, packed: str) -> No
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        (gzip.compress(b"x" * 1000)[:-12], "cannot be unpacked as gzip"),
+        (gzip.compress(b"x" * 1000, mtime=0)[:-12], "cannot be unpacked as gzip"),
         (b"\x1f\x8bnothing", "cannot be unpacked as gzip"),
         (b"PK\x03\x04\xff\xff", "is a ZIP archive"),
         (b"\xfd7zXZ\x00\xff", "is compressed with xz"),
         ("é".encode("utf-16"), "is UTF-16"),
         (b"\xff", "byte 0 is not UTF-8"),
-        (gzip.compress(b"\xff"), "byte 0 is not UTF-8"),
+        (gzip.compress(b"\xff", mtime=0), "byte 0 is not UTF-8"),
     ],
 )
 def test_what_cannot_be_unpacked_is_named(tmp_path: Path, content: bytes, part: str) -> None:
