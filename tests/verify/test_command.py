@@ -31,6 +31,21 @@ def test_other_exit_codes_are_scorer_errors(source: str) -> None:
         python(source)(PROMPT, "x")
 
 
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [(15, "143: it was ended by SIGTERM"), (9, r"137: it was killed \(SIGKILL\), most likely")],
+)
+def test_a_signal_is_named(number: int, cause: str) -> None:
+    with pytest.raises(RuntimeError, match=f"exited with code {cause}"):
+        python(f"import os; os.kill(os.getpid(), {number})")(PROMPT, "x")
+
+
+def test_a_busy_child_of_a_program_counts_as_well() -> None:
+    shell = f"{sys.executable} -c 'while True: pass'; exit 0"
+    found = Command(("sh", "-c", shell), seconds=0.5, wrong=-1.0)(PROMPT, "x")
+    assert found == Verdict(-1.0, Outcome.TIMEOUT)
+
+
 def test_the_reason_of_an_error_is_told() -> None:
     with pytest.raises(RuntimeError, match="code 7: no such proof"):
         python("import sys; print('no such proof', file=sys.stderr); sys.exit(7)")(PROMPT, "x")
@@ -79,10 +94,8 @@ def test_all_of_its_processes_end_with_it(tmp_path: Path) -> None:
         "subprocess.Popen([sys.executable, '-c', late], start_new_session=True)\n"
         "time.sleep(60)"
     )
-    start = time.monotonic()
     command = Command((sys.executable, "-c", source, str(late)), seconds=0.7, wrong=-1.0)
     assert command(PROMPT, "x") == Verdict(-1.0, Outcome.TIMEOUT)
-    assert time.monotonic() - start < 30, "half of what it would sleep"
     time.sleep(2)
     assert not late.exists()
 
