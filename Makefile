@@ -7,12 +7,13 @@ VLLM_BIN := .venv-vllm/bin
 VLLM_READY := .venv-vllm/.ready
 VLLM_EAGER := {type: vllm, enforce_eager: true, max_model_len: 256}
 
+DATA ?= ../shared/data
 PARTS ?=
 MODELS ?= tiny smollm
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
 .PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
-	lm-eval-check check docs format clean
+	lm-eval-check audit-page check docs format clean
 .PHONY: suite test-numerics test-busy test-pythons
 
 demo: $(PACKAGE)
@@ -88,6 +89,9 @@ gpu-check: $(READY)
 lm-eval-check: $(READY)
 	$(BIN)/python -m scripts.lm_eval_check.environment .venv-lm-eval
 	.venv-lm-eval/bin/python -m scripts.lm_eval_check
+
+audit-page: $(READY)
+	$(BIN)/python -m scripts.audit_page --data $(DATA)
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict

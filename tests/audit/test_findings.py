@@ -258,11 +258,11 @@ def audit(tmp_path: Path, verifier: dict[str, Any], golds: list[object], *option
 def test_the_report_says_what_is_found_and_strict_exits_with_1(tmp_path: Path) -> None:
     result = audit(tmp_path, {"type": "choice"}, ["A", "Paris"], "--out", str(tmp_path / "o.jsonl"))
     assert result.exit_code == 0
-    assert "1 golds tried: " in result.output
+    assert "golds tried: 1, right answers" in result.output
     assert "false wrongs: right, and not paid: 0 of " in result.output
     assert "cannot be judged: 1 (50.0%) of 2 golds" in result.output
     assert "  1: the gold names none of the options ABCDE\n    t/1  Paris\n" in result.output
-    assert "Findings: 1 golds that cannot be judged." in result.output
+    assert "Findings: golds that cannot be judged: 1." in result.output
     rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert [row["outcome"] for row in rows[:2]] == ["right", "not_verifiable"]
     assert {row["expected"] for row in rows[2:]} == {"right", "wrong", "strict"}
@@ -287,7 +287,7 @@ def test_false_rights_are_shown_by_kind_with_examples(
     assert "false rights: wrong, and paid: 6 (100.0%) of 6" in result.output
     assert re.search(r"^ *nonsense: qwzx +2 +2 \(100\.0%\)$", result.output, re.MULTILINE)
     assert "  nonsense: qwzx, for example\n  t/0  reward 1\n" in result.output
-    assert "Findings: 6 false rights" in result.output
+    assert "Findings: false rights: 6." in result.output
 
 
 def test_strict_is_about_golds(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hacrl.audit.changes import LAST_DIGIT, changes, last_digit, letters_exchanged
 from hacrl.audit.placing import in_a_box, not_answers, places
@@ -21,11 +21,13 @@ from hacrl.config.verifiers import (
     ReasoningGymVerifier,
     SumVerifier,
 )
+from hacrl.records import Prompt
 from hacrl.seeding import derive_seed
+from hacrl.tasks import load_task
 from hacrl.verify import Choice
 from hacrl.verify.extract import extract_gold
 
-__all__ = ["NONSENSE", "make_tries", "said_by", "verifier_of"]
+__all__ = ["NONSENSE", "last_digits", "make_tries", "said_by", "verifier_of"]
 
 NONSENSE = ("none of them, I think", "qwzx", "?!")
 """No answer to anything: a verifier that pays one of them pays too easily."""
@@ -80,6 +82,21 @@ def make_tries(task: Task, name: str, gold: str) -> list[Try]:
     for one in tries:
         unique.setdefault(one.response, one)
     return list(unique.values())
+
+
+def last_digits(tasks: Mapping[str, Task]) -> list[tuple[Prompt, Try]]:
+    """Every gold of tasks of `math` with its last digit changed, but plain numbers.
+
+    Raises:
+        UserError: a source cannot be read.
+    """
+    pairs = []
+    for name, task in tasks.items():
+        for prompt in load_task(name, task):
+            changed = last_digit(read_gold(said_by(task, prompt.gold)))
+            if changed is not None:
+                pairs.append((prompt, Try(LAST_DIGIT, in_a_box(changed), Expected.WRONG)))
+    return pairs
 
 
 def _expect(expected: Expected, found: _Found) -> Iterator[Try]:

@@ -65,8 +65,8 @@ def print_findings(
         wrong = sum(one.one.expected is Expected.WRONG for one in findings.tried)
         say(
             console,
-            f"\n{tried:,} golds tried: {right:,} right answers in other forms and places, "
-            f"{wrong:,} responses that are wrong",
+            f"\ngolds tried: {tried:,}, right answers in other forms and places: {right:,}, "
+            f"responses that are wrong: {wrong:,}",
         )
     _print_kinds(
         "false wrongs: right, and not paid",
@@ -138,13 +138,13 @@ def _print_unjudged(
 def _sum(findings: Findings) -> str:
     if findings.none:
         return "No findings: what is right was paid, what is wrong was not."
-    counts = (
-        (findings.false_rights, "false rights"),
-        (findings.false_wrongs, "false wrongs"),
-        (len(findings.not_right), "golds that are not right by themselves"),
-        (len(findings.unjudged), "golds that cannot be judged"),
-    )
-    return f"Findings: {', '.join(f'{count:,} {name}' for count, name in counts if count)}."
+    counts = {
+        "false rights": findings.false_rights,
+        "false wrongs": findings.false_wrongs,
+        "golds that are not right by themselves": len(findings.not_right),
+        "golds that cannot be judged": len(findings.unjudged),
+    }
+    return f"Findings: {', '.join(f'{name}: {n:,}' for name, n in counts.items() if n)}."
 
 
 def _example(

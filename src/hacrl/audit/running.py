@@ -10,7 +10,7 @@ from random import Random
 from hacrl.audit.judgeable import why_unjudged
 from hacrl.audit.making import make_tries, said_by, verifier_of
 from hacrl.audit.responses import paired
-from hacrl.audit.tries import Audited, Tried, Unjudged
+from hacrl.audit.tries import Audited, Tried, Try, Unjudged
 from hacrl.config.schema import Verification
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import (
@@ -32,6 +32,7 @@ __all__ = [
     "audit_tries",
     "open_pool",
     "score_golds",
+    "score_tries",
     "tests_alone",
 ]
 
@@ -127,14 +128,19 @@ def audit_tries(
         for prompt in fit:
             tries = make_tries(task, prompt.id, prompt.gold)
             pairs += [(prompt, one) for one in tries]
-    verdicts = _verify(pool, [(prompt, one.response) for prompt, one in pairs], tell)
-    tried = [Tried(*pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)]
+    tried = score_tries(pool, pairs, tell)
     unjudged |= _paid_for_anything(tried, tasks)
     order = {row.prompt.id: i for i, row in enumerate(golds)}
     return (
         [one for one in tried if one.prompt.id not in unjudged],
         sorted(unjudged.values(), key=lambda one: order[one.prompt.id]),
     )
+
+
+def score_tries(pool: VerifierPool, pairs: Sequence[tuple[Prompt, Try]], tell: Tell) -> list[Tried]:
+    """Verdicts on responses that were made up."""
+    verdicts = _verify(pool, [(prompt, one.response) for prompt, one in pairs], tell)
+    return [Tried(*pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
 
 def audit_responses(
