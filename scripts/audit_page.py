@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from hacrl.audit import Expected, Findings, Kind, find
@@ -52,7 +53,7 @@ def measured(
     changed: dict[str, Kind] = {}
     for name, task in tasks.items():
         alone = {name: task}
-        found[name] = find(alone, _PATIENT, rows, lambda part, name=name: _told(f"{name} {part}"))
+        found[name] = find(alone, _PATIENT, rows, partial(_told_of, name))
         with open_pool(alone, _PATIENT) as pool:
             pairs = last_digits(alone)
             tried = score_tries(pool, pairs, _told(f"{name} {LAST_DIGIT}"))
@@ -90,16 +91,17 @@ def _summary(
     wrongs: Mapping[str, Sequence[Kind]],
     rights: Mapping[str, Sequence[Kind]],
 ) -> str:
-    rows = []
+    names, numbers = [], []
     for name, one in found.items():
-        right = sum(row.verdict.outcome == "right" for row in one.golds)
+        right = sum(bool(row.verdict.outcome == "right") for row in one.golds)
         tried = len({each.prompt.id for each in one.tried})
         counts = (len(one.golds), right, len(one.unjudged), tried)
-        rows.append([f"`{name}`", *counts, *_counts(wrongs[name]), *_counts(rights[name])])
-    total = ["all", *(sum(row[i] for row in rows) for i in range(1, 9))]
-    head = ("benchmark", "golds", "right", "cannot be judged", "tried")
-    head += ("right answers", "not paid", "wrong answers", "paid")
-    return _table(head, [*rows, total])
+        names.append(f"`{name}`")
+        numbers.append([*counts, *_counts(wrongs[name]), *_counts(rights[name])])
+    numbers.append([sum(column) for column in zip(*numbers, strict=True)])
+    head = ("benchmark", "golds", "right", "cannot be judged", "tried", "right answers", "not paid")
+    rows = [[name, *row] for name, row in zip([*names, "all"], numbers, strict=True)]
+    return _table((*head, "wrong answers", "paid"), rows)
 
 
 def _counts(kinds: Iterable[Kind]) -> tuple[int, int]:
@@ -152,6 +154,10 @@ def _code(text: str) -> str:
     line = line if len(line) <= 60 else f"{line[:59]}…"
     fence = "``" if "`" in line else "`"
     return f"{fence}{line}{fence}".replace("|", "\\|")
+
+
+def _told_of(name: str, part: str) -> Tell:
+    return _told(f"{name} {part}")
 
 
 def _told(part: str) -> Tell:

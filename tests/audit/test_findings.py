@@ -14,7 +14,6 @@ from typer.testing import CliRunner, Result
 
 from hacrl.audit import Findings, find
 from hacrl.audit.judgeable import looks_like_no_answer
-from hacrl.audit.programs import wrong_programs
 from hacrl.audit.running import audit_tries, score_golds
 from hacrl.audit.tries import Expected
 from hacrl.cli import app
@@ -183,16 +182,6 @@ def test_tests_that_let_anything_pass_are_named(tmp_path: Path) -> None:
         "a program that does nothing": 1,
         "functions that return None": 1,
     }
-
-
-def test_wrong_programs_have_the_names_that_the_tests_want() -> None:
-    tests = "import math\ns = Solution()\nfor n in range(3):\n    assert s.f(n) == math.sqrt(g(n))"
-    made = dict(wrong_programs(tests))["functions that return None"]
-    assert "def Solution(" in made
-    assert "def g(" in made
-    assert "def math(" not in made
-    assert "def range(" not in made
-    assert [kind for kind, _ in wrong_programs("no python (")] == ["a program that does nothing"]
 
 
 def test_a_scorer_that_pays_any_answer_is_named(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import re
 from hacrl.audit.making import verifier_of
 from hacrl.audit.tries import Audited
 from hacrl.config.tasks import Task
-from hacrl.config.verifiers import ChoiceVerifier, CodeVerifier, ExactVerifier, MathVerifier
-from hacrl.records import Outcome
+from hacrl.config.verifiers import ChoiceVerifier, ExactVerifier, MathVerifier, VerifierSpec
+from hacrl.records import Outcome, Prompt
+from hacrl.verify.making import make_verifier
 from hacrl.verify.math import MAX_ANSWER
 
-__all__ = ["looks_like_no_answer", "why_unjudged"]
+__all__ = ["looks_like_no_answer", "why_not_verifiable", "why_unjudged"]
 
 _COMMAND = re.compile(r"\\(?!text|mathrm|mbox)[A-Za-z]+|\\(?:text|textbf|mathrm|mbox)(?=\s?\{)")
 _WORD = re.compile(r"[^\W\d_]{2,}(?:['’-][^\W\d_]+)*")
@@ -51,15 +52,20 @@ def why_unjudged(row: Audited, task: Task, answer: str) -> str | None:
                 return looks_like_no_answer(answer) or "math cannot read the gold"
             case ChoiceVerifier():
                 return f"the gold names none of the options {spec.options}"
-            case CodeVerifier():
-                return "the tests are no Python that tests something"
             case _:
-                return "the verifier cannot judge by this gold"
+                return why_not_verifiable(spec, row.prompt)
     if isinstance(spec, MathVerifier):
         return looks_like_no_answer(answer)
     if isinstance(spec, ExactVerifier) and len(_WORD.findall(answer)) >= _LONG:
         return "the gold is a text that no model repeats letter by letter"
     return None
+
+
+def why_not_verifiable(spec: VerifierSpec, prompt: Prompt) -> str:
+    """What the verifier itself says of a gold that it cannot judge by."""
+    return (
+        make_verifier(spec).why_not_verifiable(prompt) or "the verifier cannot judge by this gold"
+    )
 
 
 def looks_like_no_answer(answer: str) -> str | None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hacrl.audit.changes import LAST_DIGIT, changes, last_digit, letters_exchanged
 from hacrl.audit.placing import in_a_box, not_answers, places
-from hacrl.audit.programs import wrong_programs
 from hacrl.audit.shapes import read_gold
 from hacrl.audit.spellings import spellings
 from hacrl.audit.tries import Expected, Try
@@ -26,6 +25,7 @@ from hacrl.seeding import derive_seed
 from hacrl.tasks import load_task
 from hacrl.verify import Choice
 from hacrl.verify.extract import extract_gold
+from hacrl.verify.making import make_verifier
 
 __all__ = ["NONSENSE", "last_digits", "make_tries", "said_by", "verifier_of"]
 
@@ -56,15 +56,12 @@ def said_by(task: Task, gold: str) -> str:
             return gold
 
 
-def make_tries(task: Task, name: str, gold: str) -> list[Try]:
-    """Responses to a problem with this gold. Equal arguments give equal tries.
-
-    Args:
-        name: of the problem; decides what is drawn.
-    """
-    draw = random.Random(derive_seed(0, "audit", name))
+def make_tries(task: Task, prompt: Prompt) -> list[Try]:
+    """Responses to a problem. Equal arguments give equal tries; the prompt's id decides what is
+    drawn."""
+    draw = random.Random(derive_seed(0, "audit", prompt.id))
     spec = verifier_of(task)
-    answer = said_by(task, gold)
+    answer = said_by(task, prompt.gold)
     match spec:
         case MathVerifier():
             tries = _math(answer, spec, draw)
@@ -75,7 +72,7 @@ def make_tries(task: Task, name: str, gold: str) -> list[Try]:
         case ReasoningGymVerifier():
             tries = _gym(answer, spec)
         case CodeVerifier():
-            tries = _expect(Expected.WRONG, wrong_programs(gold))
+            tries = _expect(Expected.WRONG, make_verifier(spec).wrong_responses(prompt).items())
         case _:
             tries = _expect(Expected.WRONG, ((f"nonsense: {text}", text) for text in NONSENSE))
     unique: dict[str, Try] = {}

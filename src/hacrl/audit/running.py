@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from hacrl.audit.judgeable import why_unjudged
+from hacrl.audit.judgeable import why_not_verifiable, why_unjudged
 from hacrl.audit.making import make_tries, said_by, verifier_of
 from hacrl.audit.responses import paired
 from hacrl.audit.tries import Audited, Tried, Try, Unjudged
@@ -126,7 +126,7 @@ def audit_tries(
             chosen = set(Random(derive_seed(0, "audit", name)).sample(range(len(fit)), rows))
             fit = [prompt for i, prompt in enumerate(fit) if i in chosen]
         for prompt in fit:
-            tries = make_tries(task, prompt.id, prompt.gold)
+            tries = make_tries(task, prompt)
             pairs += [(prompt, one) for one in tries]
     tried = score_tries(pool, pairs, tell)
     unjudged |= _paid_for_anything(tried, tasks)
@@ -182,7 +182,7 @@ def _paid_for_anything(tried: Sequence[Tried], tasks: Mapping[str, Task]) -> dic
         prompt = group[0].prompt
         tests = isinstance(verifier_of(tasks[prompt.task]), CodeVerifier)
         if all(one.verdict.outcome is Outcome.NOT_VERIFIABLE for one in group):
-            reason = "the tests are no Python that tests something"
+            reason = why_not_verifiable(verifier_of(tasks[prompt.task]), prompt)
             found[name] = Unjudged(prompt, reason)
         elif all(one.false_right for one in group):
             generator = prompt.metadata.get("source_dataset", "")
