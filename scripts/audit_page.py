@@ -19,6 +19,7 @@ from hacrl.audit.counting import by_kind
 from hacrl.audit.making import last_digits
 from hacrl.audit.running import Tell, open_pool, score_tries
 from hacrl.config.schema import Verification
+from hacrl.records import Outcome
 from hacrl.tasks import benchmark_tasks
 from hacrl.terminal import quieten_libraries
 
@@ -90,16 +91,18 @@ def _summary(
     wrongs: Mapping[str, Sequence[Kind]],
     rights: Mapping[str, Sequence[Kind]],
 ) -> str:
-    rows = []
+    rows: list[tuple[str, list[int]]] = []
     for name, one in found.items():
-        right = sum(row.verdict.outcome == "right" for row in one.golds)
+        right = sum(row.verdict.outcome is Outcome.RIGHT for row in one.golds)
         tried = len({each.prompt.id for each in one.tried})
         counts = (len(one.golds), right, len(one.unjudged), tried)
-        rows.append([f"`{name}`", *counts, *_counts(wrongs[name]), *_counts(rights[name])])
-    total = ["all", *(sum(row[i] for row in rows) for i in range(1, 9))]
-    head = ("benchmark", "golds", "right", "cannot be judged", "tried")
-    head += ("right answers", "not paid", "wrong answers", "paid")
-    return _table(head, [*rows, total])
+        rows.append((f"`{name}`", [*counts, *_counts(wrongs[name]), *_counts(rights[name])]))
+    total = ("all", [sum(column) for column in zip(*(cells for _, cells in rows), strict=True)])
+    head = (
+        *("benchmark", "golds", "right", "cannot be judged", "tried"),
+        *("right answers", "not paid", "wrong answers", "paid"),
+    )
+    return _table(head, [[name, *cells] for name, cells in (*rows, total)])
 
 
 def _counts(kinds: Iterable[Kind]) -> tuple[int, int]:
@@ -127,8 +130,8 @@ def _kinds(found: Mapping[str, Sequence[Kind]]) -> str:
 
 
 def _last_digits(changed: Mapping[str, Kind]) -> str:
-    rows = [[f"`{name}`", kind.tried, len(kind.found)] for name, kind in changed.items()]
-    total = ["all", *(sum(int(str(row[i])) for row in rows) for i in (1, 2))]
+    rows = [(f"`{name}`", kind.tried, len(kind.found)) for name, kind in changed.items()]
+    total = ("all", sum(tried for _, tried, _ in rows), sum(paid for *_, paid in rows))
     answers = (one.verdict.answer or "" for kind in changed.values() for one in kind.found)
     named = ", ".join(dict.fromkeys(_code(answer) for answer in answers))
     return (
