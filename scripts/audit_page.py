@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from hacrl.audit import Expected, Findings, Kind, find
@@ -20,6 +19,7 @@ from hacrl.audit.counting import by_kind
 from hacrl.audit.making import last_digits
 from hacrl.audit.running import Tell, open_pool, score_tries
 from hacrl.config.schema import Verification
+from hacrl.records import Outcome
 from hacrl.tasks import benchmark_tasks
 from hacrl.terminal import quieten_libraries
 
@@ -53,7 +53,7 @@ def measured(
     changed: dict[str, Kind] = {}
     for name, task in tasks.items():
         alone = {name: task}
-        found[name] = find(alone, _PATIENT, rows, partial(_told_of, name))
+        found[name] = find(alone, _PATIENT, rows, lambda part, name=name: _told(f"{name} {part}"))
         with open_pool(alone, _PATIENT) as pool:
             pairs = last_digits(alone)
             tried = score_tries(pool, pairs, _told(f"{name} {LAST_DIGIT}"))
@@ -91,17 +91,18 @@ def _summary(
     wrongs: Mapping[str, Sequence[Kind]],
     rights: Mapping[str, Sequence[Kind]],
 ) -> str:
-    names, numbers = [], []
+    rows: list[tuple[str, list[int]]] = []
     for name, one in found.items():
-        right = sum(bool(row.verdict.outcome == "right") for row in one.golds)
+        right = sum(row.verdict.outcome is Outcome.RIGHT for row in one.golds)
         tried = len({each.prompt.id for each in one.tried})
         counts = (len(one.golds), right, len(one.unjudged), tried)
-        names.append(f"`{name}`")
-        numbers.append([*counts, *_counts(wrongs[name]), *_counts(rights[name])])
-    numbers.append([sum(column) for column in zip(*numbers, strict=True)])
-    head = ("benchmark", "golds", "right", "cannot be judged", "tried", "right answers", "not paid")
-    rows = [[name, *row] for name, row in zip([*names, "all"], numbers, strict=True)]
-    return _table((*head, "wrong answers", "paid"), rows)
+        rows.append((f"`{name}`", [*counts, *_counts(wrongs[name]), *_counts(rights[name])]))
+    total = ("all", [sum(column) for column in zip(*(cells for _, cells in rows), strict=True)])
+    head = (
+        *("benchmark", "golds", "right", "cannot be judged", "tried"),
+        *("right answers", "not paid", "wrong answers", "paid"),
+    )
+    return _table(head, [[name, *cells] for name, cells in (*rows, total)])
 
 
 def _counts(kinds: Iterable[Kind]) -> tuple[int, int]:
@@ -129,8 +130,8 @@ def _kinds(found: Mapping[str, Sequence[Kind]]) -> str:
 
 
 def _last_digits(changed: Mapping[str, Kind]) -> str:
-    rows = [[f"`{name}`", kind.tried, len(kind.found)] for name, kind in changed.items()]
-    total = ["all", *(sum(int(str(row[i])) for row in rows) for i in (1, 2))]
+    rows = [(f"`{name}`", kind.tried, len(kind.found)) for name, kind in changed.items()]
+    total = ("all", sum(tried for _, tried, _ in rows), sum(paid for *_, paid in rows))
     answers = (one.verdict.answer or "" for kind in changed.values() for one in kind.found)
     named = ", ".join(dict.fromkeys(_code(answer) for answer in answers))
     return (
@@ -154,10 +155,6 @@ def _code(text: str) -> str:
     line = line if len(line) <= 60 else f"{line[:59]}…"
     fence = "``" if "`" in line else "`"
     return f"{fence}{line}{fence}".replace("|", "\\|")
-
-
-def _told_of(name: str, part: str) -> Tell:
-    return _told(f"{name} {part}")
 
 
 def _told(part: str) -> Tell:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacrl.audit.changes import changes, last_digit, letters_exchanged
+from hacrl.audit.changes import changes, last_digit
+from hacrl.audit.characters import letters_exchanged
 from hacrl.audit.placing import in_a_box, not_answers, places
 from hacrl.audit.shapes import Shape, read_gold, split_top
 from hacrl.audit.spellings import spellings

@@ -12,14 +12,13 @@ import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+from hacrl.audit.characters import digit_changed, digits_exchanged, letters_exchanged, with_digit
 from hacrl.audit.shapes import Gold, Shape, decimal_text, read_gold
 
 __all__ = ["LAST_DIGIT", "changes", "last_digit"]
 
 LAST_DIGIT = "the last digit changed"
 
-_SIGNIFICANT = 4
-"""Digits of a number inside a formula of which one may change: more would near the tolerance."""
 _MULTIPLIERS = ("thousand", "million", r"\text{ billion}", "dozen")
 _COMPARISONS = ("<", ">", "x <", r"\geq")
 _UNITS = {
@@ -33,7 +32,6 @@ _OPPOSITES = [
     ("left", "right"), ("increasing", "decreasing"), ("positive", "negative"), ("above", "below"),
     ("more", "less"), ("greater", "smaller"), ("convergent", "divergent"), ("odd", "even"),
 ]  # fmt: skip
-_TOKENS = re.compile(r"\\[A-Za-z]+|\d+(?:\.\d+)?|.", re.DOTALL)
 _MAYBE_NOTHING = re.compile(  # what a change may not change the value of
     r"\\(?:sin|cos|tan|cot|sec|csc|lfloor|lceil|binom|equiv|pmod|bmod|mod|omega)(?![A-Za-z])"
     r"|\bi\^|-1\)\s?\^|"
@@ -62,30 +60,7 @@ def last_digit(gold: Gold) -> str | None:
     places = [i for i, character in enumerate(gold.text) if character in "0123456789"]
     if gold.shape is Shape.NUMBER or not places:
         return None
-    return _with_digit(gold.text, places[-1], (int(gold.text[places[-1]]) + 1) % 10)
-
-
-def _with_digit(text: str, place: int, digit: int) -> str:
-    return f"{text[:place]}{digit}{text[place + 1 :]}"
-
-
-def _digit_changed(text: str, draw: random.Random) -> str | None:
-    """A text with a leading digit of one of its numbers changed; None if there is none to change.
-
-    Commands, names and indices of what is no number are left alone.
-    """
-    places: list[int] = []
-    position = 0
-    for token in _TOKENS.findall(text):
-        if token[0].isdigit():
-            digits = [i for i, c in enumerate(token) if c.isdigit()]
-            places += [position + i for i in digits[:_SIGNIFICANT]]
-        position += len(token)
-    if not places:
-        return None
-    place = draw.choice(places)
-    # Never 0: what stands beside it would be nothing.
-    return _with_digit(text, place, draw.choice([n for n in range(1, 10) if str(n) != text[place]]))
+    return with_digit(gold.text, places[-1], (int(gold.text[places[-1]]) + 1) % 10)
 
 
 def _differs(text: str, value: Fraction) -> bool:
@@ -98,9 +73,9 @@ def _numeric(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
     """Changes of a number or a fraction, wherever the value is another one."""
     value = gold.value
     assert value is not None
-    if (text := _digit_changed(gold.text, draw)) and _differs(text, value):
+    if (text := digit_changed(gold.text, draw)) and _differs(text, value):
         yield "a digit changed", text
-    if (text := _digits_exchanged(gold.text, draw)) and _differs(text, value):
+    if (text := digits_exchanged(gold.text, draw)) and _differs(text, value):
         yield "two digits exchanged", text
     if value:
         yield "the sign changed", gold.text[1:] if gold.text[0] in "-−" else f"-{gold.text}"
@@ -153,7 +128,7 @@ def _fraction(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
 def _unit(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
     number, unit = gold.parts
     assert gold.value is not None
-    text = _digit_changed(number, draw)
+    text = digit_changed(number, draw)
     if text and _differs(text, gold.value):
         yield "a digit changed", f"{text}{gold.text[len(number) :]}"
     if gold.value:
@@ -163,7 +138,7 @@ def _unit(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
         yield "another unit", gold.text.replace(word, _UNITS[word])
     if gold.value and (power := re.search(r"\^\{?([23])", unit)):
         place = len(gold.text) - len(unit) + power.start(1)
-        yield "another power of the unit", _with_digit(gold.text, place, 5 - int(power[1]))
+        yield "another power of the unit", with_digit(gold.text, place, 5 - int(power[1]))
 
 
 def _option(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
@@ -184,29 +159,6 @@ def _words(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
         yield "letters exchanged", permuted
     yield "a word before it", f"not {plain}"
     yield "a letter missing", plain[1:]
-
-
-def letters_exchanged(text: str, draw: random.Random) -> str | None:
-    """A text with two letters exchanged that differ in more than case; None if there are none."""
-    pairs = [
-        (i, j)
-        for i in range(min(len(text), 40))
-        for j in range(i + 1, min(len(text), 40))
-        if text[i].isalpha() and text[j].isalpha() and text[i].lower() != text[j].lower()
-    ]
-    if not pairs:
-        return None
-    i, j = draw.choice(pairs)
-    return f"{text[:i]}{text[j]}{text[i + 1 : j]}{text[i]}{text[j + 1 :]}"
-
-
-def _digits_exchanged(text: str, draw: random.Random) -> str | None:
-    places = [i for i, c in enumerate(text) if c.isdigit()]
-    pairs = [(i, j) for i in places for j in places if i < j and text[i] != text[j]]
-    if not pairs:
-        return None
-    i, j = draw.choice(pairs)
-    return f"{text[:i]}{text[j]}{text[i + 1 : j]}{text[i]}{text[j + 1 :]}"
 
 
 def _plain_parts(gold: Gold) -> bool:
@@ -263,7 +215,7 @@ def _element_changed(gold: Gold, draw: random.Random) -> str | None:
     if not _plain_parts(gold):
         return None
     i = draw.randrange(len(gold.parts))
-    text = _digit_changed(gold.parts[i], draw)
+    text = digit_changed(gold.parts[i], draw)
     numbers = [*map(int, _ascii(gold.parts))]
     if text is None or int(_ascii([text])[0]) in (*numbers, 0):
         return None
@@ -292,7 +244,7 @@ def _formula(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
     if r"\text" in text or not text.isascii():
         return
     if not _MAYBE_NOTHING.search(text):
-        changed = _digit_changed(text, draw)
+        changed = digit_changed(text, draw)
         if changed and not _MAYBE_NOTHING.search(changed):
             yield "a digit changed", changed
         if renamed := _renamed(text):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 
-from hacrl.audit.changes import LAST_DIGIT, changes, last_digit, letters_exchanged
+from hacrl.audit.changes import LAST_DIGIT, changes, last_digit
+from hacrl.audit.characters import letters_exchanged
 from hacrl.audit.placing import in_a_box, not_answers, places
 from hacrl.audit.shapes import read_gold
 from hacrl.audit.spellings import spellings
