@@ -1,6 +1,7 @@
 # Every target sets up what it needs; only Python 3.11+, pip and make must be there.
 PYTHON ?= python3
 BIN := .venv/bin
+PACKAGE := .venv/.package
 READY := .venv/.ready
 VLLM_BIN := .venv-vllm/bin
 VLLM_READY := .venv-vllm/.ready
@@ -8,15 +9,34 @@ VLLM_EAGER := {type: vllm, enforce_eager: true, max_model_len: 256}
 
 PARTS ?=
 MODELS ?= tiny smollm
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
 .PHONY: demo study study-smoke test test-slow vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
 	lm-eval-check check docs format clean
+.PHONY: suite test-numerics test-busy test-pythons
 
-demo: $(READY)
+demo: $(PACKAGE)
+	@echo "== Two tiny models learn arithmetic, alone and then from each other: a few minutes."
 	$(BIN)/hacrl demo
 
-test: check
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+# Type checking takes one core for a minute, beside tests that now and then wait.
+test: $(READY)
+	@echo "== Lint, types and the suite: about six minutes on two idle cores."
+	$(MAKE) --no-print-directory --jobs 2 suite check
+	$(MAKE) --no-print-directory test-numerics
+
+suite: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not numerics"
+
+# The numerical tests, with every instruction set that this machine's processor has.
+test-numerics: $(READY)
+	$(BIN)/python -m scripts.instruction_sets
+
+test-busy: $(READY)
+	$(BIN)/python -m scripts.busy --times 3 $(MAKE) test
+
+test-pythons:
+	$(PYTHON) -m scripts.pythons $(PYTHONS)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
@@ -74,12 +94,21 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-lm-eval .venv-vllm build dist src/*.egg-info
+	rm -rf .venv .venv-* build dist src/*.egg-info
 
-$(READY): pyproject.toml constraints.txt
+# What the demo and training need; all else adds to it.
+$(PACKAGE): pyproject.toml constraints.txt
+	@echo "== Making .venv and installing hacrl with what it needs: about 80 packages, 400 MB to"
+	@echo "== fetch (more where pip brings torch with CUDA), 1.6 GB on disk; one or two minutes."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	touch $@
+	$(BIN)/python -m pip install -c constraints.txt -e .
+	@touch $@
+
+$(READY): $(PACKAGE)
+	@echo "== Adding what the tests and tools need: about 120 packages, 300 MB to fetch, 1 GB on"
+	@echo "== disk; one or two minutes."
+	$(BIN)/python -m pip install -c constraints.txt -e ".[dev]"
+	@touch $@
 
 # An environment of its own: vLLM for CPUs wants an older NumPy than constraints.txt has, and cannot
 # be imported with the audio and video libraries that it brings.

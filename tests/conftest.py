@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import os
 
-# Read when the libraries are imported: no test needs the network, or progress bars.
+# Read when the libraries are imported: no test needs the network, or progress bars, and models so
+# small gain nothing from threads, of which every worker of the suite would start as many as there
+# are cores.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import copy
 import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 from hypothesis import HealthCheck, settings
-from tokenizers import Tokenizer, decoders, models
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedTokenizerFast,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+# Nothing here imports torch before a test asks for a model: a part of the suite does without it.
 
 # Tests assert behaviour, never seconds.
 settings.register_profile(
@@ -38,6 +37,9 @@ SYMBOLS = "01+="
 
 
 def _tokenizer(end: str, merges: list[tuple[str, str]]) -> PreTrainedTokenizerFast:
+    from tokenizers import Tokenizer, decoders, models
+    from transformers import PreTrainedTokenizerFast
+
     tokens = ["<pad>", end, *SYMBOLS, *(left + right for left, right in merges)]
     model = models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges)
     tokenizer = Tokenizer(model)
@@ -51,6 +53,8 @@ def _tokenizer(end: str, merges: list[tuple[str, str]]) -> PreTrainedTokenizerFa
 
 
 def _save(folder: Path, family: tuple[Any, Any], tokenizer: PreTrainedTokenizerFast) -> Path:
+    import torch
+
     config_class, model_class = family
     config = config_class(
         vocab_size=len(tokenizer),
@@ -86,6 +90,8 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def qwen_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Qwen3 architecture, a token per character."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
     folder = tmp_path_factory.mktemp("models") / "qwen"
     return _save(folder, (Qwen3Config, Qwen3ForCausalLM), _tokenizer("</q>", []))
 
@@ -93,6 +99,8 @@ def qwen_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def llama_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Llama architecture, BPE with merges."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     folder = tmp_path_factory.mktemp("models") / "llama"
     tokenizer = _tokenizer("</l>", [("0", "+"), ("1", "+")])
     return _save(folder, (LlamaConfig, LlamaForCausalLM), tokenizer)
@@ -113,6 +121,21 @@ def problems_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def sketches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are made but not drawn, which takes most of the time of a report.
+
+    For tests that a report belongs to but that say nothing of how it looks.
+    """
+
+    def touch(chart: object, *files: Path) -> None:
+        for file in files:
+            file.touch()
+
+    monkeypatch.setattr("hacrl.report.drawing._svg", lambda figure, name: f'<svg id="{name}"/>')
+    monkeypatch.setattr("hacrl.report.drawing.Chart.save", touch)
+
+
+@pytest.fixture(scope="session")
 def tiny_recipe(
     qwen_folder: Path, llama_folder: Path, problems_file: Path
 ) -> Callable[..., dict[str, Any]]:
@@ -138,3 +161,11 @@ def tiny_recipe(
         return copy.deepcopy(base | changes)
 
     return make
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Ray share one cluster, so one worker has them all, and begins with them."""
+    on_ray = {item for item in items if "started_ray" in getattr(item, "fixturenames", ())}
+    for item in on_ray:
+        item.add_marker(pytest.mark.xdist_group("ray"))
+    items.sort(key=lambda item: item not in on_ray)

@@ -13,6 +13,8 @@ from hacrl.advantages import Advantages, Baselines, advantages, joint_baselines
 from hacrl.capability import capability_ratio
 from tests.tolerances import assert_close
 
+pytestmark = pytest.mark.numerics
+
 NAN = math.nan
 Baseline = Literal["source", "learner"]
 BOTH: tuple[Baseline, ...] = ("source", "learner")

@@ -18,6 +18,17 @@ def test_every_public_name_is_there_and_documented() -> None:
         hacrl.tarin  # noqa: B018
 
 
+def test_training_imports_no_package_that_is_optional() -> None:
+    """Nor the command line; a run asks for Ray, an engine or a logger by its recipe."""
+    pytest.importorskip("torch")
+    code = (
+        "import sys, hacrl.cli, hacrl.training, hacrl.runs.loggers\n"
+        "loaded = {'ray', 'vllm', 'wandb', 'trackio', 'tensorboard'} & set(sys.modules)\n"
+        "sys.exit(str(loaded) if loaded else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_importing_the_package_imports_no_torch() -> None:
     code = "import sys, hacrl; hacrl.Recipe; hacrl.UserError; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -135,6 +135,7 @@ def test_every_bundled_recipe_is_valid_and_described(name: str) -> None:
     load_recipe(path)
 
 
+@pytest.mark.usefixtures("sketches")
 def test_training_leaves_a_run_folder_and_plain_lines(recipe_file: Write, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     result = hacrl("train", recipe_file(), "steps=2", "--runs", runs)
@@ -168,6 +169,7 @@ def test_a_report_that_fails_leaves_the_run_finished(
 
 
 def test_reports_and_lists_of_what_is_no_run_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch")  # the report's charts know the bounds of the clip from there
     assert "is not a run folder" in refused("report", tmp_path)
     assert "there is no such folder" in refused("report", tmp_path / "none")
     assert "holds no runs" in refused("runs", tmp_path)
@@ -262,7 +264,7 @@ def test_an_interrupt_ends_after_the_phase_and_saves_the_agents(
             if line.startswith("step 2/"):
                 os.killpg(process.pid, signal.SIGINT)
                 break
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=600)
     run = tmp_path / "runs" / "tiny"
     assert process.returncode == 130, stderr
     assert f"saved in {run / 'agents'}" in stdout

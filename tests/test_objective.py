@@ -23,6 +23,8 @@ from hacrl.objective import (
 )
 from tests import tolerances
 
+pytestmark = pytest.mark.numerics
+
 E = math.e
 DOUBLE = torch.float64
 Clip = Literal["stepwise", "own", "none"]

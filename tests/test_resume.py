@@ -339,7 +339,7 @@ def test_a_checkpoint_is_written_while_the_agents_sample(
 
     def writing(self: LocalFleet, folder: Path) -> None:
         if folder.parent.name.startswith("step-000001"):
-            assert sampled.wait(30), "the next rollouts wait for the checkpoint"
+            assert sampled.wait(300), "the next rollouts wait for the checkpoint"
         write(self, folder)
         order.append(f"wrote {folder.parent.name.removesuffix('.part')}")
 

@@ -130,6 +130,7 @@ def test_one_directional_sharing_teaches_the_learner_alone(
     assert [row["updates"] for row in rows(one_way)[:2]] == [2, 1]
 
 
+@pytest.mark.numerics
 def test_permuting_agents_permutes_the_results(
     tiny_recipe: MakeRecipe, qwen_folder: Path, llama_folder: Path, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_permuting_agents_permutes_the_results(
         assert_close_gradients(moved_too, moved, updates * terms_of(model))
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("method", ["grpo", "gspo", "gspo_x2", "naive", "hacpo"])
 def test_every_method_runs_and_changes_the_weights(
     tiny_recipe: MakeRecipe, qwen_folder: Path, tmp_path: Path, method: str
@@ -339,6 +341,7 @@ def test_a_run_that_fails_says_so_on_disk_and_keeps_what_it_has(
     assert (folder.agents_path / "lee" / "model.safetensors").is_file()
 
 
+@pytest.mark.numerics
 def test_half_precision_learning_recomputes_what_was_sampled(
     tiny_recipe: MakeRecipe, qwen_folder: Path, tmp_path: Path
 ) -> None:

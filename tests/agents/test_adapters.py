@@ -25,6 +25,8 @@ from hacrl.errors import UserError
 from hacrl.records import Rollout
 from tests.tolerances import assert_close, terms
 
+pytestmark = pytest.mark.numerics
+
 IDS = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1]])
 
 

@@ -22,6 +22,8 @@ from hacrl.training import train
 from tests.agents.test_learner import LONGEST, learner_of, lessons_of
 from tests.tolerances import rounding, terms
 
+pytestmark = pytest.mark.numerics
+
 WIDE = {"delta": 1.0, "delta_step": 0.0}
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 import torch
 
 from hacrl.agents.attention import group_queries
 from hacrl.agents.policy import Policy
 from tests.tolerances import assert_close, assert_close_gradients, terms
+
+pytestmark = pytest.mark.numerics
 
 
 def test_grouped_attention_gives_the_same_hidden_states_and_gradients(kim: Policy) -> None:

@@ -22,6 +22,8 @@ from hacrl.errors import UserError
 from hacrl.records import Rollout
 from tests.tolerances import assert_close, assert_close_gradients, rounding, terms
 
+pytestmark = pytest.mark.numerics
+
 PROMPTS = [[3, 4, 5], [6, 7], [8], [9, 10, 11, 12]]
 RATE = 1e-2
 LONGEST = 28

@@ -9,6 +9,8 @@ from hacrl.agents.logprobs import pad, response_logprobs
 from hacrl.agents.policy import Policy
 from tests.tolerances import assert_close, assert_close_gradients, terms
 
+pytestmark = pytest.mark.numerics
+
 
 def plain_logprob(policy: Policy, prompt: list[int], response: list[int], t: float) -> float:
     """Sum of log-softmax values, one sequence at a time, with the model's own full forward."""

@@ -16,6 +16,8 @@ from hacrl.agents.norms import _Norm, merge_norms
 from hacrl.agents.policy import Policy
 from tests.tolerances import assert_close, terms
 
+pytestmark = pytest.mark.numerics
+
 
 def _gradients(norm: nn.Module, x: Tensor, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x = x.clone().requires_grad_()

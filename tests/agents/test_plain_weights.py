@@ -16,6 +16,8 @@ from hacrl.config import AgentSpec
 from hacrl.config.lora import Lora
 from tests.tolerances import assert_close, terms
 
+pytestmark = pytest.mark.numerics
+
 IDS = torch.tensor([[1, 2, 3, 4], [4, 3, 2, 1]])
 
 

@@ -17,6 +17,8 @@ from hacrl.agents.sampling import sample
 from hacrl.agents.scoring import scored, scored_whole
 from tests.tolerances import assert_close, assert_close_gradients, terms
 
+pytestmark = pytest.mark.numerics
+
 PROMPTS = [[3, 4, 5, 6, 7, 8, 9, 10, 11, 12], [6, 7], [8], [9, 10, 11, 12]]
 
 

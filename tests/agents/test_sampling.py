@@ -17,6 +17,8 @@ from hacrl.agents.sampling import Sample, draw_tokens, sample
 from hacrl.config import AgentSpec
 from tests.tolerances import assert_close, terms
 
+pytestmark = pytest.mark.numerics
+
 PROMPTS = [[3, 4, 5], [6], [7, 8, 9, 10, 11]]
 
 

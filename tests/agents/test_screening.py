@@ -20,6 +20,8 @@ from hacrl.agents.screening import Screening
 from tests.agents.test_learner import LONGEST, learner_of, lessons_of
 from tests.tolerances import assert_close_gradients, rounding, terms
 
+pytestmark = pytest.mark.numerics
+
 TIGHT = {"mini_batches": 2, "delta": 0.15, "own_low": 0.02, "own_high": 0.02}
 
 

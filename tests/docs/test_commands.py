@@ -39,7 +39,17 @@ def commands(page: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-CASES = [(page, command) for page in PAGES for command in commands(page)]
+def cases() -> list[tuple[Path, str]]:
+    """Every command with the first page that has it: among the same agents it does the same."""
+    found: dict[tuple[object, ...], tuple[Path, str]] = {}
+    for page in PAGES:
+        for command in commands(page):
+            words = tuple(shlex.split(command, comments=True))
+            found.setdefault((AGENTS.get(page.name), words), (page, command))
+    return list(found.values())
+
+
+CASES = cases()
 
 
 def named(case: object) -> str:
@@ -103,6 +113,7 @@ def put_benchmarks(data: Path, folder: Path) -> None:
         (folder / name / "test.jsonl").write_text(text)
 
 
+@pytest.mark.usefixtures("sketches")
 @pytest.mark.parametrize(("page", "command"), CASES, ids=named)
 def test_a_command(
     page: Path,

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from hacrl.config import recipe_from_dict
-from hacrl.training import train
 
 CopyRun = Callable[..., Path]
 MakeRun = Callable[..., Path]
@@ -23,6 +22,8 @@ WIDE = {"delta": 1.0, "delta_step": 0.1, "own_low": 0.3, "own_high": 0.3}
 def make_run(tiny_recipe: Callable[..., dict[str, Any]], tmp_path: Path) -> MakeRun:
     """Trains for real; arguments replace top keys of the recipe."""
 
+    from hacrl.training import train  # imports torch, which charts alone do not need
+
     def make(name: str, **changes: Any) -> Path:
         raw = tiny_recipe(name=name, clip=WIDE, **changes)
         return train(recipe_from_dict(raw), tmp_path).path
@@ -31,12 +32,15 @@ def make_run(tiny_recipe: Callable[..., dict[str, Any]], tmp_path: Path) -> Make
 
 
 @pytest.fixture(scope="session")
-def _whole(
+def whole_run(
     qwen_folder: Path,
     llama_folder: Path,
     problems_file: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
+    """A run of two agents, four steps, evaluations and alignment, to be read only."""
+    from hacrl.training import train
+
     task = {
         "source": {"type": "jsonl", "path": str(problems_file)},
         "verifier": {"type": "exact", "marker": None},
@@ -57,12 +61,12 @@ def _whole(
 
 
 @pytest.fixture
-def copy_run(_whole: Path, tmp_path: Path) -> CopyRun:
-    """A copy of a run of two agents, four steps, evaluations and alignment; without weights."""
+def copy_run(whole_run: Path, tmp_path: Path) -> CopyRun:
+    """A copy of the whole run, without weights."""
 
     def copied(place: str = "pair", **recipe: Any) -> Path:
         folder = tmp_path / place
-        shutil.copytree(_whole, folder, ignore=shutil.ignore_patterns("agents"))
+        shutil.copytree(whole_run, folder, ignore=shutil.ignore_patterns("agents"))
         text = (folder / "recipe.yaml").read_text()
         for key, value in {"name": folder.name, **recipe}.items():
             old = next(line for line in text.splitlines() if line.startswith(f"{key}:"))

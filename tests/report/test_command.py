@@ -21,6 +21,7 @@ def shown(*folders: Path, **options: object) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
+@pytest.mark.usefixtures("sketches")
 def test_the_page_of_one_run_lies_in_it_and_of_several_here(
     copy_run: CopyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,6 +46,7 @@ def test_figures_are_written_in_both_formats(copy_run: CopyRun, tmp_path: Path) 
         assert image.width > 1000
 
 
+@pytest.mark.usefixtures("sketches")
 def test_figures_of_several_runs_begin_with_their_label(
     copy_run: CopyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,6 +57,7 @@ def test_figures_of_several_runs_begin_with_their_label(
     assert {"learning.svg", "x-a-matrix.svg", "y-a-matrix.svg"} <= set(saved)
 
 
+@pytest.mark.usefixtures("sketches")
 def test_what_was_left_out_is_said(copy_run: CopyRun) -> None:
     folder = copy_run()
     with (folder / "metrics.jsonl").open("a") as file:
@@ -64,6 +67,7 @@ def test_what_was_left_out_is_said(copy_run: CopyRun) -> None:
     assert "the last line is not complete" in (folder / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("sketches")
 def test_what_cannot_be_written_is_refused(copy_run: CopyRun, tmp_path: Path) -> None:
     folder = copy_run()
     (tmp_path / "file").write_text("")

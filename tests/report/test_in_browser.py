@@ -51,7 +51,7 @@ def browse(chromium: str, page: Path, *options: str) -> tuple[str, str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
     return done.stdout, console

@@ -87,6 +87,7 @@ def test_a_whole_model_loads_without_us(run: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.numerics
 def test_an_adapter_is_exported_as_one_or_merged(
     run: Path, qwen_folder: Path, tmp_path: Path
 ) -> None:

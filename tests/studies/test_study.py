@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from hacrl.paths import resolve
+from studies import running
 from studies.__main__ import SMOKE
 from studies.comparing import by_setting, difference, final, overall, scores
 from studies.figures import draw_rates
@@ -33,7 +35,7 @@ def _grid() -> Grid:
         "ablations": ablations,
         "questions": {"rate": rate, "tight": tight},
     }
-    return grid.model_copy(update=changes).smaller(SMOKE)
+    return grid.model_copy(update=changes).smaller((*SMOKE, "sampling.max_new_tokens=16"))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_from_the_grid_to_the_tables(models: Path, tmp_path: Path) -> None:
+def test_from_the_grid_to_the_tables(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The runs are made here: a process of their own would import everything once more.
+    monkeypatch.setattr(running, "ProcessPoolExecutor", lambda jobs, **_: ThreadPoolExecutor(jobs))
     grid = _grid()
     cells = grid.cells({"gspo": 5e-5, "hacpo": 1e-4})
     assert [cell.name for cell in cells] == [

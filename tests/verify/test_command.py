@@ -82,7 +82,7 @@ def test_all_of_its_processes_end_with_it(tmp_path: Path) -> None:
     start = time.monotonic()
     command = Command((sys.executable, "-c", source, str(late)), seconds=0.7, wrong=-1.0)
     assert command(PROMPT, "x") == Verdict(-1.0, Outcome.TIMEOUT)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 30, "half of what it would sleep"
     time.sleep(2)
     assert not late.exists()
 

@@ -58,6 +58,17 @@ async def together_slowly(prompts: list[Prompt], responses: list[str]) -> list[b
     return await asyncio.gather(*map(one, prompts, responses))
 
 
+async def twenty_at_once(prompts: list[Prompt], responses: list[str]) -> list[bool]:
+    """Nobody is done before twenty have begun."""
+    begun = asyncio.Barrier(20)
+
+    async def one(prompt: Prompt, response: str) -> bool:
+        await begun.wait()
+        return response == prompt.gold
+
+    return await asyncio.gather(*map(one, prompts, responses))
+
+
 class Judge:
     @staticmethod
     def call(prompt: Prompt, response: str) -> bool:
