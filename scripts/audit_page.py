@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from hacrl.audit import Expected, Findings, Kind, find
@@ -53,7 +54,7 @@ def measured(
     changed: dict[str, Kind] = {}
     for name, task in tasks.items():
         alone = {name: task}
-        found[name] = find(alone, _PATIENT, rows, lambda part, name=name: _told(f"{name} {part}"))
+        found[name] = find(alone, _PATIENT, rows, partial(_told_of, name))
         with open_pool(alone, _PATIENT) as pool:
             pairs = last_digits(alone)
             tried = score_tries(pool, pairs, _told(f"{name} {LAST_DIGIT}"))
@@ -155,6 +156,10 @@ def _code(text: str) -> str:
     line = line if len(line) <= 60 else f"{line[:59]}…"
     fence = "``" if "`" in line else "`"
     return f"{fence}{line}{fence}".replace("|", "\\|")
+
+
+def _told_of(name: str, part: str) -> Tell:
+    return _told(f"{name} {part}")
 
 
 def _told(part: str) -> Tell:

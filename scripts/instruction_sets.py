@@ -13,9 +13,11 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import torch
 
+ROOT = Path(__file__).resolve().parents[1]
 SETS = {
     "DEFAULT": {
         "ATEN_CPU_CAPABILITY": "default",
@@ -37,6 +39,7 @@ SETS = {
 """From the narrowest to the widest, by the names that torch has for them."""
 
 TESTS = [sys.executable, "-m", "pytest", "-m", "numerics and not slow"]
+"""Without the files."""
 
 
 def main() -> int:
@@ -53,11 +56,19 @@ def choosable(native: str) -> list[str]:
     return names[: names.index(native) + 1] if native in names else names[:1]
 
 
+def marked() -> list[str]:
+    """Files with numerical tests: to import the others as well would take as long as these."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [str(file) for file in files if "mark.numerics" in file.read_text(encoding="utf-8")]
+
+
 def run(name: str) -> bool:
     """Run the tests in a process of their own and show what they say; whether they passed."""
     begun = time.monotonic()
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **SETS[name]}
-    done = subprocess.run(TESTS, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*TESTS, *marked()], env=environment, capture_output=True, text=True, check=False
+    )
     shown = done.stdout.splitlines()[-1:] if done.returncode == 0 else [done.stdout, done.stderr]
     print(f"{name}, {time.monotonic() - begun:.0f} s:", *shown, sep="\n", flush=True)
     return done.returncode == 0

@@ -26,9 +26,9 @@ NEED_TORCH = ("torch", "accelerate", "peft")
 """Of the dependencies, torch and those that install it."""
 
 PART = (
-    *("tests/config", "tests/tasks", "tests/verify", "tests/report"),
+    *("tests/config", "tests/tasks", "tests/verify", "tests/report", "tests/audit"),
     *(f"tests/runs/test_{name}.py" for name in ("advice", "checkpoints", "listing", "lock")),
-    *(f"tests/test_{name}.py" for name in ("api", "audit", "capability", "cli", "phases")),
+    *(f"tests/test_{name}.py" for name in ("api", "capability", "cli", "phases")),
     *(f"tests/test_{name}.py" for name in ("progress", "records", "seeding")),
 )
 """Where tests are that need no torch: of the recipe, problems, rewards, records, reports and the

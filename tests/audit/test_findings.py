@@ -178,10 +178,9 @@ def test_tests_that_let_anything_pass_are_named(tmp_path: Path) -> None:
     assert [one.prompt.gold for one in findings.unjudged] == [idle, uncalled]
     assert len(findings.tests) == 3
     assert (findings.false_rights, findings.not_right) == (0, [])
-    assert Counter(one.one.kind for one in findings.tried) == {
-        "a program that does nothing": 1,
-        "functions that return None": 1,
-    }
+    kinds = Counter(one.one.kind for one in findings.tried)
+    assert {"defines nothing", "returns None", "returns its first argument"} <= kinds.keys()
+    assert set(kinds.values()) == {1}
 
 
 def test_a_scorer_that_pays_any_answer_is_named(tmp_path: Path) -> None:

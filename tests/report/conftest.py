@@ -32,12 +32,13 @@ def make_run(tiny_recipe: Callable[..., dict[str, Any]], tmp_path: Path) -> Make
 
 
 @pytest.fixture(scope="session")
-def _whole(
+def whole_run(
     qwen_folder: Path,
     llama_folder: Path,
     problems_file: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
+    """A run of two agents, four steps, evaluations and alignment, to be read only."""
     from hacrl.training import train
 
     task = {
@@ -60,12 +61,12 @@ def _whole(
 
 
 @pytest.fixture
-def copy_run(_whole: Path, tmp_path: Path) -> CopyRun:
-    """A copy of a run of two agents, four steps, evaluations and alignment; without weights."""
+def copy_run(whole_run: Path, tmp_path: Path) -> CopyRun:
+    """A copy of the whole run, without weights."""
 
     def copied(place: str = "pair", **recipe: Any) -> Path:
         folder = tmp_path / place
-        shutil.copytree(_whole, folder, ignore=shutil.ignore_patterns("agents"))
+        shutil.copytree(whole_run, folder, ignore=shutil.ignore_patterns("agents"))
         text = (folder / "recipe.yaml").read_text()
         for key, value in {"name": folder.name, **recipe}.items():
             old = next(line for line in text.splitlines() if line.startswith(f"{key}:"))

@@ -67,12 +67,18 @@ def page_of(*folders: Path, browse: int = 100) -> str:
     return render(make_report(read_runs(folders), browse))
 
 
+@pytest.fixture(scope="module")
+def whole_page(whole_run: Path) -> str:
+    """The page of an undamaged run."""
+    return page_of(whole_run)
+
+
 def charts_in(text: str) -> list[str]:
     return re.findall(r'<section class="chart" id="(?:run-\d+-)?([\w-]+)">', text)
 
 
-def test_every_figure_is_there_and_ids_are_unique(copy_run: CopyRun) -> None:
-    text = page_of(copy_run())
+def test_every_figure_is_there_and_ids_are_unique(whole_page: str) -> None:
+    text = whole_page
     assert charts_in(text) == ALL
     page = Page(text)
     ids = list(page.attributes("id"))
@@ -85,8 +91,8 @@ def test_every_figure_is_there_and_ids_are_unique(copy_run: CopyRun) -> None:
     assert len(figures) == len([tag for tag, _ in page.tags if tag == "svg"])
 
 
-def test_nothing_is_fetched_and_only_our_script_may_run(copy_run: CopyRun) -> None:
-    page = Page(page_of(copy_run()))
+def test_nothing_is_fetched_and_only_our_script_may_run(whole_page: str) -> None:
+    page = Page(whole_page)
     assert not list(page.attributes("src"))
     assert all(value.startswith("#") for value in page.attributes("xlink:href"))
     assert {tag for tag, _ in page.tags} & {"link", "iframe", "object", "image", "img"} == set()
@@ -100,9 +106,8 @@ def test_nothing_is_fetched_and_only_our_script_may_run(copy_run: CopyRun) -> No
     assert "innerHTML" not in page.scripts[-1]
 
 
-def test_a_report_is_the_same_every_time(copy_run: CopyRun) -> None:
-    folder = copy_run()
-    assert page_of(folder) == page_of(folder)
+def test_a_report_is_the_same_every_time(whole_page: str, whole_run: Path) -> None:
+    assert page_of(whole_run) == whole_page
 
 
 @pytest.mark.usefixtures("sketches")

@@ -196,17 +196,19 @@ def test_trackio_stores_locally(tiny_recipe: MakeRecipe, tmp_path: Path) -> None
     """In a process of its own: it takes its folder from the environment as it is imported."""
     raw = tiny_recipe(loggers=[{"type": "trackio", "project": "x"}])
     script = f"""
-import json, sys
+import json
 from pathlib import Path
-from tests.runs.test_loggers import Notes, recipe_from_dict, write
-notes = Notes()
-write(recipe_from_dict({raw!r}), Path({str(tmp_path)!r}), notes.note)
+from hacrl.config import recipe_from_dict
+from hacrl.runs.loggers import Loggers
+notes = []
+with Loggers(recipe_from_dict({raw!r}), Path({str(tmp_path)!r}), notes.append) as loggers:
+    loggers.step({ROWS!r})
+    loggers.evaluations({EVALUATIONS!r})
 from trackio.sqlite_storage import SQLiteStorage
-print(json.dumps([notes.texts, SQLiteStorage.get_logs("x", run="tiny")]))
+print(json.dumps([notes, SQLiteStorage.get_logs("x", run="tiny")]))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],
-        cwd=Path(__file__).resolve().parents[2],
         env={**os.environ, "TRACKIO_DIR": str(tmp_path / "trackio")},
         stdout=subprocess.PIPE,
         text=True,

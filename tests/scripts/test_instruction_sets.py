@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,12 @@ from scripts import instruction_sets
 )
 def test_no_wider_one_than_the_processors(native: str, names: list[str]) -> None:
     assert instruction_sets.choosable(native) == names
+
+
+def test_files_are_found_by_their_mark() -> None:
+    found = {Path(file).name for file in instruction_sets.marked()}
+    assert {"test_objective.py", "test_logprobs.py", "test_training.py"} <= found
+    assert "test_seeding.py" not in found
 
 
 def test_the_tests_see_the_set_and_their_failure_is_shown(

@@ -36,8 +36,8 @@ Processes = Annotated[int, Field(ge=1, le=1024)]
 """Also threads and devices."""
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """As NumPy takes them."""
-Seconds = Annotated[float, Field(ge=0.1, le=1e7)]
-"""From a tenth of a second to about 115 days."""
+Seconds = Annotated[float, Field(ge=1e-3, le=1e7)]
+"""From a millisecond to about 115 days."""
 Gibibytes = Annotated[float, Field(ge=0.01, le=2.0**16)]
 Weight = Annotated[float, Field(ge=1e-9, le=1e9)]
 """Relative to others."""

@@ -136,9 +136,10 @@ class RayFleet:
         return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table), limit)
 
     def read(self, prompts: Sequence[Prompt]) -> dict[str, Reading]:
-        table = ray.put(to_table(prompts, PROMPTS))
+        table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
+        limit = self._recipe.fleet.start_seconds
         here = self._present(self.agents)
-        return self._ask("start", here, lambda _, actor: actor.read.remote(table))
+        return self._ask("start", here, lambda _, actor: actor.read.remote(table), limit)
 
     def sample(
         self,
