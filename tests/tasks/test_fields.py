@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -135,6 +135,8 @@ JSON = st.recursive(
 )
 
 
+@example([{"from": "human", "value": "x", "role": "user"}], "1", "q", None)
+@example([{"from": None, "value": None, "role": None}], None, "q", "all")
 @given(
     JSON,
     JSON,

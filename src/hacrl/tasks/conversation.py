@@ -64,7 +64,9 @@ def _is_conversation(value: object) -> bool:
 
 def _turn(turn: dict[str, object], place: str) -> Turn:
     role, content = (
-        (turn["role"], turn["content"]) if "role" in turn else (turn["from"], turn["value"])
+        (turn["role"], turn["content"])
+        if turn.keys() >= _KEYS[0]
+        else (turn["from"], turn["value"])
     )
     if isinstance(content, list):  # parts, as multi-modal data have them
         parts = [part.get("text") if isinstance(part, dict) else None for part in content]
