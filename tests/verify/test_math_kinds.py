@@ -62,7 +62,8 @@ RIGHT = {
         ("x \\in [0,1]", r"0\le x\le 1"), ("[3,\\infty)", "x ≥ 3"),
     ],
     "functions": [
-        (r"\ln 2", "ln 2"), (r"\frac1{\sqrt n}", r"\sqrt{1/n}"), ("x^2", "x**2"),
+        (r"\ln 2", "ln 2"), ("3/2", r"{3 \over 2}"), (r"\frac1{\sqrt n}", r"\sqrt{1/n}"),
+        ("x^2", "x**2"),
         (r"\sin 2x", "2sin(x)cos(x)"), (r"\sin^2 x+\cos^2 x", "1"), ("42", "=42"),
     ],
     "bases": [
@@ -126,6 +127,7 @@ WRONG = {
     ],
     "inequalities": [
         (r"\sin x<-2", r"\cos x<-3"), ("x^2<-1", "x^2<-2"), ("A>B>C", "C>B>A"), ("A<B", "B<A"),
+        (r"x \geqslant 2", r"w \geqslant 2"), ("1<x<3", "1<y<3"), (r"x\in[0,1]", "0<=y<=1"),
         ("x<3", "x<4"), ("x<3", r"x \le 3"), ("x<3", "-x<-3"), ("x>3", "x=3"),
     ],
     "functions": [("|x|", "x"), (r"\sqrt{x^2}", "x"), ("(-1)^n", "1"), ("x/2", "2/x")],

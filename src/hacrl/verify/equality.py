@@ -193,9 +193,15 @@ def _value_of_chain(chain: Basic) -> Basic | None:
 def _same_relations(gold: list[Relational], answer: list[Relational]) -> bool:
     if len(gold) == len(answer) and _matched(gold, answer):
         return True
+    if _unknowns(gold) != _unknowns(answer):
+        return False
     # A chain such as 1 < x < 3 may be written from either end.
     a, b = _as_set(gold), _as_set(answer)
     return a is not None and a == b
+
+
+def _unknowns(relations: list[Relational]) -> set[Basic]:
+    return set().union(*(relation.free_symbols for relation in relations))
 
 
 def _matched(gold: list[Basic], answer: list[Basic]) -> bool:
@@ -265,7 +271,7 @@ def _same_sets(gold: Basic, answer: Basic) -> bool:
 
 def _as_set(relations: list[Relational]) -> Set | None:
     """The set of numbers that inequalities of one variable describe."""
-    names = set().union(*(relation.free_symbols for relation in relations))
+    names = _unknowns(relations)
     match relations:
         case [Eq(lhs=Symbol(), rhs=Set() as described)]:  # x ∈ S is read as x = S
             return described

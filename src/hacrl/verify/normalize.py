@@ -45,6 +45,7 @@ _WORDS = (
     (re.compile(r"\\varnothing"), r"\\emptyset "),
     (re.compile(r"(?<=\d)\.(?=[/*+)^-])"), ""),
     (re.compile(r"\\frac\s*(\\[A-Za-z]+)\s*(\w)"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\{([^{}]*)\\over(?![A-Za-z])([^{}]*)\}"), r"\\frac{\1}{\2}"),
     (re.compile(r"_\{\\(max|min)\s*\}"), r"_{\1}"),
     (re.compile(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)"), r"\\sqrt{\1}"),
     (re.compile(r"(?<![\\A-Za-z])sqrt\s*(\d+)"), r"\\sqrt{\1}"),
