@@ -5,7 +5,7 @@ and models write into what the LaTeX parser of math-verify reads.
 
 Numbers: a comma, a thin space or a space separates thousands if every group after the first has
 exactly three digits, so `130,000` and `130 000` are 130000. Any other use of commas is a list:
-`1,30,000` is the list 1, 30, 000 and not 130000. A currency sign is dropped.
+`1,30,000` is the list 1, 30, 000 and not 130000. Currency signs and units stay; see `units`.
 """
 
 from __future__ import annotations

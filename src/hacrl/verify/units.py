@@ -42,7 +42,7 @@ _FACTOR = r"[A-Za-z_]+(?:\s?\^\s?\{?-?\d{1,2}\}?)?"
 _PRODUCT = re.compile(rf"{_FACTOR}(?:(?: ?[*/] ?| ){_FACTOR})*")
 _FRACTION = re.compile(r"\\frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 _NEVER = frozenset([
-    "and", "or", "not", "no", "nor", "but", "than", "if", "then", "else", "of", "to", "from",
+    "and", "or", "not", "no", "nor", "but", "than", "if", "then", "of", "to", "from",
     "by", "in", "on", "at", "as", "is", "are", "was", "has", "its", "this", "less", "more",
     "fewer", "greater", "least", "most", "exactly", "about", "approximately", "above", "below",
     "over", "under", "up", "between", "times", "plus", "minus", "divided", "multiplied",

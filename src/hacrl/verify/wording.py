@@ -77,8 +77,7 @@ def is_formula(text: str) -> bool:
         return False  # a base, which the parser drops
     if _ELEMENTS.fullmatch(text) and sum(letter.isupper() for letter in text) > 1:
         return False
-    position, after_number = 0, False
-    letters_between_commas: list[bool] = []
+    position, after_number, several_letters = 0, False, False
     plain = _MATHBB.sub("X", text)
     while position < len(plain):
         found = _TOKEN.match(plain, position)
@@ -88,19 +87,17 @@ def is_formula(text: str) -> bool:
             return False
         if found["environment"] and found["environment"] not in _ENVIRONMENTS:
             return False
-        letters = found["letters"]
-        if letters and len(letters) > _LONGEST_PRODUCT:
+        letters = found["letters"] or ""
+        if len(letters) > _LONGEST_PRODUCT:
             return False
         if after_number and (found["number"] or "").startswith("."):
             return False  # a version, a date, a clause: 1.2.3
         after_number = found["number"] is not None
+        several_letters = several_letters or len(letters) > 1
         position = found.end()
-        letters_between_commas.append(bool(letters) and len(letters) > 1)
     parts = re.split(r"[,;\s]+", plain.strip("(){}[] "))
     # A list of words is no list of products.
-    return not (
-        any(letters_between_commas) and all(re.fullmatch(r"[A-Za-z]+", part) for part in parts)
-    )
+    return not (several_letters and all(re.fullmatch(r"[A-Za-z]+", part) for part in parts))
 
 
 def with_commas(text: str) -> str:
