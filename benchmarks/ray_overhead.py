@@ -33,16 +33,16 @@ from unittest.mock import patch
 
 import ray
 
-from hacrl.agents.reporting import LearnReport, LessonRecord
+from hacrl.agents.learning.reporting import LearnReport, LessonRecord
 from hacrl.config import Recipe, load_recipe, recipe_from_dict
 from hacrl.config.bundled import find_recipe
+from hacrl.console.observer import Silent
 from hacrl.fleet import ray as ray_fleet
+from hacrl.fleet.columns import ROLLOUTS, from_columns, to_columns, to_table
 from hacrl.fleet.ray import RayFleet
 from hacrl.fleet.worker import Place, ReportColumns
-from hacrl.observer import Silent
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
-from hacrl.records_arrow import ROLLOUTS, from_columns, to_columns, to_table
-from hacrl.training import train
+from hacrl.training.train import train
 
 ROLLOUTS_PER_POOL = 1000
 TOKENS = 256

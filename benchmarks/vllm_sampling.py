@@ -30,18 +30,18 @@ from typing import Any
 
 import torch
 
-from hacrl.agents.encoding import encode_prompt
-from hacrl.agents.loading import load_policy
-from hacrl.agents.logprobs import pad, response_logprobs
-from hacrl.agents.policy import Policy
-from hacrl.agents.samplers import HuggingFaceSampler, Sampler
-from hacrl.agents.sampling import Sample
-from hacrl.agents.vllm_sampler import VllmSampler
+from hacrl.agents.policy.encoding import encode_prompt
+from hacrl.agents.policy.loading import load_policy
+from hacrl.agents.policy.logprobs import pad, response_logprobs
+from hacrl.agents.policy.policy import Policy
+from hacrl.agents.sampling.hugging_face import Sample
+from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler
+from hacrl.agents.sampling.vllm.sampler import VllmSampler
 from hacrl.config import Recipe, load_recipe
 from hacrl.config.bundled import find_recipe
 from hacrl.records import Decoding
 from hacrl.tasks import load_prompts
-from hacrl.training import train
+from hacrl.training.train import train
 
 AGENT = "smollm"
 SIZES = (1, 16, 64)

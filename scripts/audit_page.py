@@ -20,9 +20,9 @@ from hacrl.audit.counting import by_kind
 from hacrl.audit.making import last_digits
 from hacrl.audit.running import Tell, open_pool, score_tries
 from hacrl.config.schema import Verification
+from hacrl.console.terminal import quieten_libraries
 from hacrl.records import Outcome
 from hacrl.tasks import benchmark_tasks
-from hacrl.terminal import quieten_libraries
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "audit.md"
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"

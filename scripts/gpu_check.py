@@ -30,7 +30,7 @@ import torch
 
 from hacrl.config import load_recipe
 from hacrl.config.bundled import find_recipe
-from hacrl.training import train
+from hacrl.training.train import train
 
 __all__ = ["WAYS", "complaints", "main"]
 

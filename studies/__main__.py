@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from hacrl.config import Recipe
-from hacrl.terminal import say
+from hacrl.console.terminal import say
 from studies.grid import GRID, Cell, Grid
 from studies.models import make_models
 from studies.report import write_report

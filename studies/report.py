@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from hacrl.terminal import say
+from hacrl.console.terminal import say
 from studies.comparing import by_setting, final
 from studies.figures import draw_figures, draw_rates
 from studies.grid import ABLATIONS, MAIN, Cell, Grid

@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 
 from hacrl.config import Recipe, recipe_to_yaml
-from hacrl.progress import duration
-from hacrl.terminal import quieten_libraries, say
+from hacrl.console.progress import duration
+from hacrl.console.terminal import quieten_libraries, say
 
 __all__ = ["finished", "run_all"]
 
@@ -61,7 +61,7 @@ def run_all(recipes: Sequence[Recipe], root: Path, jobs: int, console: Console) 
 def _run(recipe: Recipe, root: Path) -> float:
     """Run one recipe; the seconds that it took."""
     quieten_libraries()
-    from hacrl.training import train  # imports transformers, which has to be quiet by then
+    from hacrl.training.train import train  # imports transformers, which has to be quiet by then
 
     started = time.monotonic()
     train(recipe, root, overwrite=True)

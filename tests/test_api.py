@@ -22,7 +22,7 @@ def test_training_imports_no_package_that_is_optional() -> None:
     """Nor the command line; a run asks for Ray, an engine or a logger by its recipe."""
     pytest.importorskip("torch")
     code = (
-        "import sys, hacrl.cli, hacrl.training, hacrl.runs.loggers\n"
+        "import sys, hacrl.cli.app, hacrl.training.train, hacrl.training.loggers\n"
         "loaded = {'ray', 'vllm', 'wandb', 'trackio', 'tensorboard'} & set(sys.modules)\n"
         "sys.exit(str(loaded) if loaded else 0)"
     )

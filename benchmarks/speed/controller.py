@@ -21,22 +21,22 @@ import torch
 
 from benchmarks.speed.with_hacrl import HacrlWork, Steps
 from benchmarks.speed.work import Work, folder
-from hacrl.advantages import advantages
-from hacrl.agents.encoding import decode_response
-from hacrl.agents.learner import UpdateOutcome
-from hacrl.agents.lessons import make_lessons
-from hacrl.agents.loading import load_policy
-from hacrl.agents.outcomes import RowOutcome
-from hacrl.agents.policy import Policy
-from hacrl.agents.reporting import LearnReport, make_report
-from hacrl.capability import CapabilityTracker
+from hacrl.agents.learning.learner import UpdateOutcome
+from hacrl.agents.learning.lessons import make_lessons
+from hacrl.agents.learning.outcomes import RowOutcome
+from hacrl.agents.learning.reporting import LearnReport, make_report
+from hacrl.agents.policy.encoding import decode_response
+from hacrl.agents.policy.loading import load_policy
+from hacrl.agents.policy.policy import Policy
+from hacrl.algorithm.advantages import advantages
+from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
 from hacrl.config.schema import Advantage, AgentSpec
-from hacrl.loop import StepResult
 from hacrl.paths import BUNDLED
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
 from hacrl.runs.folder import RunFolder
-from hacrl.runs.metrics import step_metrics
+from hacrl.training.loop import StepResult
+from hacrl.training.metrics import step_metrics
 
 __all__ = ["overheads", "shares"]
 

@@ -31,16 +31,16 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from benchmarks.speed.crossing import Point
 from benchmarks.speed.with_trl import settings
-from hacrl.agents.loading import load_policy
-from hacrl.agents.policy import Policy
+from hacrl.agents.policy.loading import load_policy
+from hacrl.agents.policy.policy import Policy
 from hacrl.agents.respondent import Respondent
-from hacrl.capability import CapabilityTracker
+from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe, load_recipe
 from hacrl.fleet import LocalFleet
-from hacrl.loop import verify
 from hacrl.paths import BUNDLED, resolve
 from hacrl.records import Decoding, Outcome, Prompt, Rollout
 from hacrl.tasks import PromptStream, load_prompts, load_task
+from hacrl.training.loop import verify
 from hacrl.verify import Exact, make_pool
 
 __all__ = ["Hacpo", "Trl", "demo_recipe", "train_hacpo", "train_trl"]

@@ -13,7 +13,7 @@ import ray
 
 from benchmarks.speed.turns import Side, serve
 from benchmarks.speed.work import Work, prompts, rewards
-from hacrl.capability import CapabilityTracker
+from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
 from hacrl.fleet import Fleet, LocalFleet, open_fleet
 from hacrl.records import Outcome, Pool, Rollout, Verdict, Verified

@@ -22,7 +22,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from hacrl.config import Recipe
-from hacrl.terminal import quieten_libraries
+from hacrl.console.terminal import quieten_libraries
 from scripts.crash_test.comparing import differences
 from scripts.crash_test.victims import make_recipe, start
 

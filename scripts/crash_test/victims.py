@@ -54,6 +54,6 @@ def start(recipe: Recipe, root: Path) -> ForkServerProcess:
 
 
 def _run(recipe: Recipe, root: Path) -> None:
-    from hacrl.training import train
+    from hacrl.training.train import train
 
     train(recipe, root, resume=True)

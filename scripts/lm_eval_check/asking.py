@@ -20,7 +20,7 @@ from hacrl.evaluation.runner import evaluate
 from hacrl.evaluation.settings import Settings
 from hacrl.evaluation.targets import find_targets
 from hacrl.paths import resolve
-from hacrl.training import train
+from hacrl.training.train import train
 from scripts.lm_eval_check.comparing import STOP_TEXTS
 
 __all__ = ["demo_problems", "exported_agent", "our_answers", "their_samples"]

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hacrl.config import Recipe, load_recipe, recipe_from_dict, recipe_to_yaml
+    from hacrl.console.observer import Observer, Silent
+    from hacrl.console.terminal import quieten_libraries
     from hacrl.errors import UserError
-    from hacrl.observer import Observer, Silent
     from hacrl.phases import Interrupted
     from hacrl.records import Outcome, Prompt, Verdict
     from hacrl.runs.folder import RunFolder
-    from hacrl.terminal import quieten_libraries
-    from hacrl.training import train
+    from hacrl.training.train import train
 
 __all__ = [
     "Interrupted",
@@ -48,12 +48,12 @@ __version__ = version("hacrl")
 _HOMES = {
     "hacrl.config": ("Recipe", "load_recipe", "recipe_from_dict", "recipe_to_yaml"),
     "hacrl.errors": ("UserError",),
-    "hacrl.observer": ("Observer", "Silent"),
+    "hacrl.console.observer": ("Observer", "Silent"),
     "hacrl.phases": ("Interrupted",),
     "hacrl.records": ("Outcome", "Prompt", "Verdict"),
     "hacrl.runs.folder": ("RunFolder",),
-    "hacrl.terminal": ("quieten_libraries",),
-    "hacrl.training": ("train",),
+    "hacrl.console.terminal": ("quieten_libraries",),
+    "hacrl.training.train": ("train",),
 }
 
 

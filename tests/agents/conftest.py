@@ -17,7 +17,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from hacrl.agents.policy import Policy
+from hacrl.agents.policy.policy import Policy
 from hacrl.records import Prompt, Rollout
 
 ALPHABET = "0123456789+-=;# \nabc"

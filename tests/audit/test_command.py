@@ -16,9 +16,9 @@ import yaml
 from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
-from hacrl.cli import app
+from hacrl.cli.app import app
 from hacrl.config import recipe_from_dict
-from hacrl.training import train
+from hacrl.training.train import train
 
 Write = Callable[..., str]
 Make = Callable[..., dict[str, Any]]
@@ -204,7 +204,7 @@ def test_responses_that_do_not_fit(recipe: Write, tmp_path: Path, text: str, mes
 def test_help_is_instant_and_shows_examples() -> None:
     script = """
 import sys
-from hacrl.cli import main
+from hacrl.cli.app import main
 sys.argv = ["hacrl", "verify", "--help"]
 try:
     main()
@@ -221,7 +221,7 @@ finally:
 def test_scoring_needs_no_torch(recipe: Write) -> None:
     script = f"""
 import sys
-from hacrl.cli import main
+from hacrl.cli.app import main
 sys.argv = ["hacrl", "verify", {recipe(t=[1])!r}]
 try:
     main()

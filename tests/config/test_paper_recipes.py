@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hacrl.check import check
 from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, find_recipe
+from hacrl.training.check import check
 
 # α, δ, δ_step of Table 5, δ read as the paper's text has it.
 PAIRS = {

@@ -17,7 +17,7 @@ import typer.main
 import yaml
 from typer.testing import CliRunner
 
-from hacrl.cli import app
+from hacrl.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -14,18 +14,18 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
-from hacrl.check import check
 from hacrl.config import recipe_from_dict
+from hacrl.console.observer import Silent
 from hacrl.errors import UserError
 from hacrl.evaluation.compare import compare
 from hacrl.evaluation.held_out import answer_all, held_out_jobs
 from hacrl.evaluation.store import stored_evaluations
 from hacrl.fleet import LocalFleet
-from hacrl.observer import Silent
 from hacrl.records import Decoding
 from hacrl.runs.folder import RunFolder
 from hacrl.tasks import load_prompts
-from hacrl.training import train
+from hacrl.training.check import check
+from hacrl.training.train import train
 from hacrl.verify import VerifierPool, make_verifiers
 
 Make = Callable[..., dict[str, Any]]

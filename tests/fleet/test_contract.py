@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hacrl.config import recipe_from_dict
-from hacrl.training import train
+from hacrl.training.train import train
 from scripts.crash_test.comparing import differences
 
 MakeRecipe = Callable[..., dict[str, Any]]

@@ -20,7 +20,7 @@ from hacrl.fleet.ray import RayFleet
 from hacrl.fleet.worker import Place
 from hacrl.runs.checkpoints import checkpoints
 from hacrl.runs.sealing import damage
-from hacrl.training import Silent, train
+from hacrl.training.train import Silent, train
 from tests.fleet.test_contract import WIDE, differing
 
 MakeRecipe = Callable[..., dict[str, Any]]

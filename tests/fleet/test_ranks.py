@@ -16,7 +16,7 @@ from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.fleet.ray import RayFleet
 from hacrl.fleet.worker import Place
-from hacrl.training import train
+from hacrl.training.train import train
 from tests.fleet.test_losses import Attacker, Patient, kill, stop
 from tests.tolerances import assert_close_gradients, rounding, terms
 

@@ -21,7 +21,7 @@ from hacrl.fleet import cluster, open_fleet, placing
 from hacrl.fleet.placing import fits_labels
 from hacrl.fleet.ranks import Asked, Ranks
 from hacrl.fleet.ray import RayFleet
-from hacrl.training import Silent, train
+from hacrl.training.train import Silent, train
 
 MakeRecipe = Callable[..., dict[str, Any]]
 
@@ -305,7 +305,7 @@ def test_the_command_line_starts_ray_itself(tiny_recipe: MakeRecipe, tmp_path: P
     far = tmp_path / ("far-" * 30)
     far.mkdir()
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(tiny_recipe()))
-    command = "from hacrl.cli import main; main()"
+    command = "from hacrl.cli.app import main; main()"
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     arguments = ["train", "tiny.yaml", "--fleet", "ray"]
     done = subprocess.run(

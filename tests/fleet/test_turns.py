@@ -11,7 +11,7 @@ import pytest
 from hacrl.config import recipe_from_dict
 from hacrl.fleet.ray import RayFleet
 from hacrl.fleet.turns import turns
-from hacrl.training import train
+from hacrl.training.train import train
 from tests.fleet.test_contract import differing
 
 MakeRecipe = Callable[..., dict[str, Any]]

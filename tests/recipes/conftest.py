@@ -14,10 +14,10 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
-import hacrl.check
+import hacrl.training.check
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.errors import UserError
-from hacrl.training import train
+from hacrl.training.train import train
 
 Raw = dict[str, Any]
 _AFFORDABLE = 64
@@ -91,7 +91,9 @@ def readable() -> Iterator[None]:
     """Each tokenizer and configuration is read once for all checks."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("load_tokenizer", "load_config"):
-            patch.setattr(hacrl.check, name, remembered(getattr(hacrl.check, name)))
+            patch.setattr(
+                hacrl.training.check, name, remembered(getattr(hacrl.training.check, name))
+            )
         yield
 
 
@@ -117,7 +119,7 @@ def accepted(raw: Raw) -> Recipe | None:
     try:
         recipe = recipe_from_dict(raw)
         with warnings.catch_warnings(action="ignore"):
-            hacrl.check.check(recipe, Console(file=io.StringIO(), width=200))
+            hacrl.training.check.check(recipe, Console(file=io.StringIO(), width=200))
     except UserError as error:
         check_short(error)
         return None

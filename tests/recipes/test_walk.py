@@ -22,16 +22,16 @@ import pytest
 from pydantic import BaseModel
 
 import hacrl.config.schema
-from hacrl.capability import CapabilityTracker
+from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import recipe_from_dict
 from hacrl.config.tasks import Task
+from hacrl.console.observer import Silent
 from hacrl.errors import UserError
 from hacrl.fleet.local import LocalFleet
-from hacrl.loop import verify
-from hacrl.observer import Silent
 from hacrl.records import Prompt, Verdict
 from hacrl.tasks import PromptStream, load_prompts, load_task
-from hacrl.training import fitting_prompts
+from hacrl.training.loop import verify
+from hacrl.training.train import fitting_prompts
 from hacrl.verify import Verifier, VerifierPool, make_verifiers
 from tests.recipes.keys import Key, all_keys, with_value
 
@@ -416,11 +416,12 @@ ELSEWHERE = {
     },
     "HubSource.answers": "tests/tasks/test_fields.py::test_several_answers_mean_what_the_task_says",
     "Recipe.clock": "tests/runs/test_clock.py::test_the_clock_stands_still_at_the_start_of_a_run",
-    "NamedTemplate.name": "tests/agents/test_vocabulary.py::test_one_of_several_named_templates",
-    "AgentSpec.split_special_tokens": "tests/agents/test_vocabulary.py::"
+    "NamedTemplate.name": "tests/agents/policy/test_vocabulary.py::"
+    "test_one_of_several_named_templates",
+    "AgentSpec.split_special_tokens": "tests/agents/policy/test_vocabulary.py::"
     "test_control_tokens_in_questions_can_be_text",
-    "Lora.adapter": "tests/agents/test_adapters.py::",
-    "Lora.quantization": "tests/agents/test_adapters.py::",
+    "Lora.adapter": "tests/agents/policy/test_adapters.py::",
+    "Lora.quantization": "tests/agents/policy/test_adapters.py::",
 }
 
 

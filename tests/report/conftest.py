@@ -22,7 +22,7 @@ WIDE = {"delta": 1.0, "delta_step": 0.1, "own_low": 0.3, "own_high": 0.3}
 def make_run(tiny_recipe: Callable[..., dict[str, Any]], tmp_path: Path) -> MakeRun:
     """Trains for real; arguments replace top keys of the recipe."""
 
-    from hacrl.training import train  # imports torch, which charts alone do not need
+    from hacrl.training.train import train  # imports torch, which charts alone do not need
 
     def make(name: str, **changes: Any) -> Path:
         raw = tiny_recipe(name=name, clip=WIDE, **changes)
@@ -39,7 +39,7 @@ def whole_run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """A run of two agents, four steps, evaluations and alignment, to be read only."""
-    from hacrl.training import train
+    from hacrl.training.train import train
 
     task = {
         "source": {"type": "jsonl", "path": str(problems_file)},

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from hacrl.config import recipe_from_dict
+from hacrl.console.observer import Silent
 from hacrl.evaluation.targets import find_targets, fingerprint
-from hacrl.observer import Silent
 from hacrl.runs import clock
 from hacrl.runs.clock import recorded_clock
-from hacrl.training import train
+from hacrl.training.train import train
 from scripts.crash_test.comparing import content
 
 MakeRecipe = Callable[..., dict[str, Any]]

@@ -20,12 +20,12 @@ from rich.console import Console
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from hacrl.check import check
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.evaluation.targets import find_targets, fingerprint
 from hacrl.runs.export import export, push
-from hacrl.training import train
+from hacrl.training.check import check
+from hacrl.training.train import train
 from tests.tolerances import assert_close, terms
 
 MakeRecipe = Callable[..., dict[str, Any]]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hacrl.agents.reporting import LearnReport, LessonRecord
+from hacrl.agents.learning.reporting import LearnReport, LessonRecord
 from hacrl.evaluation.answers import Answer
 from hacrl.evaluation.store import read_answers, write_answers
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified

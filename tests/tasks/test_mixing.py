@@ -13,12 +13,12 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
-from hacrl.check import check
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.runs.folder import RunFolder
-from hacrl.training import train
+from hacrl.training.check import check
+from hacrl.training.train import train
 from hacrl.verify import Exact, VerifierPool
 
 Make = Callable[..., dict[str, Any]]
@@ -69,7 +69,7 @@ def test_a_task_without_scores_is_a_gap(
     two_tasks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "hacrl.training.make_pool",
+        "hacrl.training.train.make_pool",
         lambda tasks, rule: VerifierPool({"bits": Exact(None), "ones": _Broken(None)}),
     )
     two_tasks["tasks"]["bits"]["weight"] = 15  # one of 16 prompts is of `ones`: every other step

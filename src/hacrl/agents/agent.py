@@ -11,17 +11,17 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from hacrl.advantages import advantages
-from hacrl.agents.alignment import measure_alignment
-from hacrl.agents.learner import Learner
-from hacrl.agents.lessons import make_lessons
-from hacrl.agents.loading import SharedModels, find_device, load_policy
-from hacrl.agents.policy import Policy, restore_policy, save_policy
-from hacrl.agents.reporting import LearnReport, make_report
-from hacrl.agents.residence import Residence
+from hacrl.agents.learning.alignment import measure_alignment
+from hacrl.agents.learning.learner import Learner
+from hacrl.agents.learning.lessons import make_lessons
+from hacrl.agents.learning.reporting import LearnReport, make_report
+from hacrl.agents.policy.loading import SharedModels, find_device, load_policy
+from hacrl.agents.policy.policy import Policy, restore_policy, save_policy
+from hacrl.agents.policy.residence import Residence
+from hacrl.agents.policy.sharding import ALONE, Share, shard
 from hacrl.agents.respondent import Respondent
-from hacrl.agents.samplers import Sampler, make_sampler
-from hacrl.agents.sharding import ALONE, Share, shard
+from hacrl.agents.sampling.samplers import Sampler, make_sampler
+from hacrl.algorithm.advantages import advantages
 from hacrl.config.schema import Advantage, AgentSpec, Recipe
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
@@ -169,7 +169,7 @@ class Agent(Respondent):
         """
         save_policy(self._policy, folder)
         if self._policy.adapter is not None:
-            from hacrl.agents.adapters import try_adapter
+            from hacrl.agents.policy.adapters import try_adapter
 
             try_adapter(self._policy.adapter, self._policy.model, folder)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hacrl.agents.encoding import decode_response, encode_prompt
-from hacrl.agents.openings import find_opening
-from hacrl.agents.policy import Policy
-from hacrl.agents.reading import Reading, read
-from hacrl.agents.samplers import HuggingFaceSampler, Sampler
+from hacrl.agents.policy.encoding import decode_response, encode_prompt
+from hacrl.agents.policy.openings import find_opening
+from hacrl.agents.policy.policy import Policy
+from hacrl.agents.policy.reading import Reading, read
+from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler
 from hacrl.records import Decoding, Prompt, Rollout, Turn
 from hacrl.seeding import derive_seed
 

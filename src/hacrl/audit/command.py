@@ -22,8 +22,8 @@ from hacrl.audit.running import (
 from hacrl.audit.writing import write_verdicts
 from hacrl.config.schema import Verification
 from hacrl.config.tasks import Task
+from hacrl.console.terminal import is_live, say
 from hacrl.errors import UserError
-from hacrl.terminal import is_live, say
 
 __all__ = ["find", "run_audit"]
 

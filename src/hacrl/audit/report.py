@@ -13,8 +13,8 @@ from hacrl.audit.counting import Findings, Kind, share
 from hacrl.audit.making import said_by
 from hacrl.audit.tries import Audited, Expected
 from hacrl.config.tasks import Task
+from hacrl.console.terminal import make_table, say
 from hacrl.records import Outcome, Prompt, Verdict
-from hacrl.terminal import make_table, say
 
 __all__ = ["print_findings", "print_outcomes"]
 

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hacrl.config import Recipe, load_recipe
+from hacrl.console.terminal import is_live, say
 from hacrl.errors import UserError
 from hacrl.evaluation.estimators import normal
 from hacrl.evaluation.held_out import answer_all
@@ -27,8 +28,7 @@ from hacrl.report.learning import learning
 from hacrl.report.reading import read_runs
 from hacrl.report.series import Group
 from hacrl.tasks import load_task
-from hacrl.terminal import is_live, say
-from hacrl.training import train
+from hacrl.training.train import train
 from hacrl.verify import make_pool
 
 __all__ = ["run_demo"]

@@ -13,17 +13,17 @@ from accelerate.utils.memory import (  # type: ignore[import-untyped]
     find_executable_batch_size,
 )
 
-from hacrl.agents.loading import load_policy
+from hacrl.agents.policy.loading import load_policy
+from hacrl.agents.policy.templates import chat_template
 from hacrl.agents.respondent import Respondent
-from hacrl.agents.templates import chat_template
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Answer, answers_of
 from hacrl.evaluation.jobs import Job
 from hacrl.evaluation.store import Stored
 from hacrl.evaluation.targets import Target
-from hacrl.loop import verify
 from hacrl.phases import Interrupted
 from hacrl.records import Decoding, Prompt
+from hacrl.training.loop import verify
 from hacrl.verify import VerifierPool
 
 __all__ = ["Asking", "Watcher"]

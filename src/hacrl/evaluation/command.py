@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hacrl.config.bounds import Count, Rows, within
+from hacrl.console.terminal import say
 from hacrl.evaluation.jobs import chosen_tasks, load_job
 from hacrl.evaluation.report import print_failures, report
 from hacrl.evaluation.runner import evaluate
@@ -15,7 +16,6 @@ from hacrl.evaluation.settings import chosen_settings
 from hacrl.evaluation.targets import find_targets, without_thinking
 from hacrl.evaluation.watching import watch
 from hacrl.phases import finish_phase_on_interrupt
-from hacrl.terminal import say
 
 __all__ = ["run_eval"]
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hacrl.console.terminal import make_table, say
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Answer, Headline, scores
 from hacrl.evaluation.estimators import bootstrap_difference
@@ -18,7 +19,6 @@ from hacrl.evaluation.store import Stored, stored_evaluations
 from hacrl.evaluation.targets import Target, find_targets, fingerprint
 from hacrl.paths import resolve
 from hacrl.runs.writing import write_text
-from hacrl.terminal import make_table, say
 
 __all__ = ["Comparison", "compare", "compare_answers", "paired", "run_compare"]
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.schema import Prompts, Recipe
+from hacrl.console.progress import duration
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Answer, Scores, answers_of, scores
 from hacrl.evaluation.jobs import Job, load_job
@@ -17,11 +18,10 @@ from hacrl.evaluation.settings import Settings
 from hacrl.evaluation.store import open_store
 from hacrl.evaluation.targets import Target
 from hacrl.fleet import Fleet
-from hacrl.loop import verify
-from hacrl.progress import duration
 from hacrl.records import Decoding, Prompt
 from hacrl.runs.writing import append_lines
 from hacrl.tasks.fitting import prompt_limit, short_enough
+from hacrl.training.loop import verify
 from hacrl.verify import VerifierPool, make_pool, make_verifiers
 
 __all__ = ["HeldOut", "answer_all", "held_out_jobs"]

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hacrl.console.terminal import make_table, say
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Scores, scores
 from hacrl.evaluation.estimators import Estimate, mean_of_estimates
 from hacrl.evaluation.runner import Result
 from hacrl.runs.writing import write_text
-from hacrl.terminal import make_table, say
 
 __all__ = ["STATISTICS", "print_failures", "report", "results_table"]
 

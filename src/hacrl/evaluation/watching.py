@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from hacrl.progress import duration
-from hacrl.terminal import is_live, say
+from hacrl.console.progress import duration
+from hacrl.console.terminal import is_live, say
 
 if TYPE_CHECKING:
     from hacrl.evaluation.asking import Watcher

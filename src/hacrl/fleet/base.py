@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from hacrl.agents.reading import Reading
-from hacrl.agents.reporting import LearnReport
+from hacrl.agents.learning.reporting import LearnReport
+from hacrl.agents.policy.reading import Reading
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["AgentLost", "Fleet"]
@@ -32,7 +32,7 @@ class Fleet(Protocol):
         """Names, in the order of the recipe."""
 
     def machines(self) -> Mapping[str, Mapping[str, str]]:
-        """Where each agent computes, as far as it is there. See `hacrl.machine`."""
+        """Where each agent computes, as far as it is there. See `hacrl.fleet.machine`."""
 
     def positions(self) -> Mapping[str, int | None]:
         """Tokens of prompt and response that each model can address, None if unlimited."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hacrl.agents.agent import Agent
-from hacrl.agents.loading import SharedModels, load_config, load_tokenizer
-from hacrl.agents.reading import Reading
-from hacrl.agents.reporting import LearnReport
+from hacrl.agents.learning.reporting import LearnReport
+from hacrl.agents.policy.loading import SharedModels, load_config, load_tokenizer
+from hacrl.agents.policy.reading import Reading
 from hacrl.config.schema import Recipe
-from hacrl.machine import machine
+from hacrl.fleet.machine import machine
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["LocalFleet"]

@@ -12,20 +12,20 @@ from typing import Any, Self
 import ray
 from ray.exceptions import GetTimeoutError
 
-from hacrl.agents.reading import Reading
-from hacrl.agents.reporting import LearnReport
+from hacrl.agents.learning.reporting import LearnReport
+from hacrl.agents.policy.reading import Reading
 from hacrl.config import Recipe
 from hacrl.errors import UserError, first_line
 from hacrl.fleet import cluster, placing
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost
+from hacrl.fleet.columns import PROMPTS, from_table, to_columns, to_table
 from hacrl.fleet.guard import Guard
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
 from hacrl.fleet.ranks import FETCH, Asked, RankError, Ranks
 from hacrl.fleet.turns import turns
 from hacrl.fleet.worker import Place, Worker
 from hacrl.records import Decoding, Pool, Prompt, Rollout
-from hacrl.records_arrow import PROMPTS, from_table, to_columns, to_table
 from hacrl.runs.checkpoints import checkpoints
 
 __all__ = ["RayFleet"]

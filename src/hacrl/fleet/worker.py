@@ -18,15 +18,14 @@ from torch import distributed
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # documented there
 
 from hacrl.agents.agent import Agent
-from hacrl.agents.loading import find_device
-from hacrl.agents.reading import Reading
-from hacrl.agents.reporting import LearnReport, LessonRecord
-from hacrl.agents.sharding import Share
+from hacrl.agents.learning.reporting import LearnReport, LessonRecord
+from hacrl.agents.policy.loading import find_device
+from hacrl.agents.policy.reading import Reading
+from hacrl.agents.policy.sharding import Share
 from hacrl.config import Recipe
+from hacrl.console.terminal import quieten_libraries
 from hacrl.errors import first_line
-from hacrl.machine import machine
-from hacrl.records import Decoding, Prompt
-from hacrl.records_arrow import (
+from hacrl.fleet.columns import (
     LESSONS,
     ROLLOUTS,
     PoolColumns,
@@ -34,7 +33,8 @@ from hacrl.records_arrow import (
     from_table,
     to_table,
 )
-from hacrl.terminal import quieten_libraries
+from hacrl.fleet.machine import machine
+from hacrl.records import Decoding, Prompt
 
 __all__ = ["NotLoaded", "Place", "RankSilent", "ReportColumns", "Worker"]
 
@@ -50,8 +50,8 @@ class RankSilent(Exception):  # noqa: N818 - says what another did
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a worker is, by names for people and Ray's id of the node, whether it sees a file of
-    the controller's, the numbers of the GPUs that it has or shares, and what `hacrl.machine` says
-    there."""
+    the controller's, the numbers of the GPUs that it has or shares, and what
+    `hacrl.fleet.machine` says there."""
 
     host: str
     node: str
@@ -82,7 +82,7 @@ class ReportColumns:
 class Worker:
     """Holds the agent of a name and passes on what it is asked. See `Agent`.
 
-    Records come and go as columns; see `hacrl.records_arrow`. All but `start` raise `NotLoaded` in
+    Records come and go as columns; see `hacrl.fleet.columns`. All but `start` raise `NotLoaded` in
     a process that has been restarted.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hacrl.objective import LOG_RATIO_LIMIT
+from hacrl.algorithm.objective import LOG_RATIO_LIMIT
 from hacrl.report.reading import RunData
 
 __all__ = ["STEPS_SHOWN", "Sample", "sample_rollouts", "spread"]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hacrl.console.terminal import say
 from hacrl.errors import UserError
 from hacrl.report import BROWSE, PAGE
 from hacrl.report.page import Report, make_report, render
 from hacrl.report.reading import read_runs
 from hacrl.runs.writing import write_text
-from hacrl.terminal import say
 
 __all__ = ["run_report", "write_figures", "write_report"]
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hacrl.progress import duration
+from hacrl.console.progress import duration
 from hacrl.report.reading import Row, RunData
 from hacrl.report.series import Group, get, t_interval
 from hacrl.runs.origin import origin

@@ -21,7 +21,7 @@ from hacrl.report.drawing import Chart
 from hacrl.report.facts import run_facts, summary, task_lines
 from hacrl.report.reading import RunData
 from hacrl.report.series import Group, group_runs
-from hacrl.runs.advice import Advisor
+from hacrl.training.advice import Advisor
 
 __all__ = ["Detail", "Report", "make_report", "render"]
 

@@ -45,7 +45,7 @@ class RunData:
         rows: of `metrics.jsonl`, by step, one per step and agent.
         evaluations: of `evaluations.jsonl`, by step.
         notes: what had to be left out, in sentences.
-        machines: where each agent computed; see `hacrl.machine`.
+        machines: where each agent computed; see `hacrl.fleet.machine`.
     """
 
     path: Path

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import FigureBase
 
-from hacrl.objective import stepwise_bounds
+from hacrl.algorithm.objective import stepwise_bounds
 from hacrl.report.drawing import Chart, Panel, draw_stack, line_style, tidy
 from hacrl.report.reading import Row, RunData
 from hacrl.report.series import Values, curve, get, metric, quarters, smooth, thin

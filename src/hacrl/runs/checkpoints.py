@@ -52,7 +52,7 @@ class Progress:
         score: by which the best checkpoint is chosen, None if there is none.
         lengths: bytes of the files that grow, by name.
         versions: of the libraries whose arithmetic matters, by name.
-        machines: where each agent computed; see `hacrl.machine`.
+        machines: where each agent computed; see `hacrl.fleet.machine`.
         files: marks of the files that the recipe names; see `named_files`. A checkpoint of an
             earlier version of this package has none.
     """

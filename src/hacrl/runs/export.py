@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from hacrl.agents.adapters import ADAPTER_CONFIG, tied_layer
 from hacrl.agents.agent import STATE as AGENT_STATE
-from hacrl.agents.loading import load_model
+from hacrl.agents.policy.adapters import ADAPTER_CONFIG, tied_layer
+from hacrl.agents.policy.loading import load_model
 from hacrl.config import Recipe, load_recipe
 from hacrl.config.lora import Lora
 from hacrl.errors import UserError, first_line

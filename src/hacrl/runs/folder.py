@@ -24,7 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from hacrl.agents.reporting import LearnReport, LessonRecord
+from hacrl.agents.learning.reporting import LearnReport, LessonRecord
 from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool

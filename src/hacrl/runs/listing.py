@@ -14,8 +14,8 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
+from hacrl.console.terminal import make_table, say
 from hacrl.errors import UserError
-from hacrl.terminal import make_table, say
 
 __all__ = ["Listed", "age", "find_runs", "list_runs"]
 

@@ -1,0 +1,1 @@
+"""From the pool of a step to optimizer updates."""

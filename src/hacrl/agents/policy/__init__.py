@@ -1,0 +1,1 @@
+"""A model with its tokenizer: loading, encoding, log-probabilities."""

@@ -1,0 +1,1 @@
+"""The mathematics of HACPO: pure functions that need torch alone."""
