@@ -182,7 +182,8 @@ def overhead(agents: int, rounds: int) -> dict[str, float]:
 
 def _steps(fleet: RayFleet, recipe: Recipe, rounds: int) -> dict[str, float]:
     prompts = make_pool(fleet.agents, len(fleet.agents) * 125).prompts
-    omega = [[1.0] * len(fleet.agents)] * len(fleet.agents)
+    values = [[1.0] * recipe.group_size] * len(prompts)
+    advantages = {k: {k: values} | dict.fromkeys(recipe.sources(k), values) for k in fleet.agents}
     sampled, learned = [], []
     for number in range(rounds + 1):
         begun = time.perf_counter()
@@ -191,7 +192,7 @@ def _steps(fleet: RayFleet, recipe: Recipe, rounds: int) -> dict[str, float]:
         rows = [Verified(r, Verdict(1.0, Outcome.RIGHT)) for own in rollouts.values() for r in own]
         pool = Pool(number, fleet.agents, prompts, recipe.group_size, tuple(rows))
         again = time.perf_counter()
-        fleet.learn(pool, omega)
+        fleet.learn(pool, advantages)
         if number:  # the first warms up
             sampled.append(there - begun)
             learned.append(time.perf_counter() - again)

@@ -27,9 +27,10 @@ NEED_TORCH = ("torch", "accelerate", "peft")
 
 PART = (
     *("tests/config", "tests/tasks", "tests/verify", "tests/report", "tests/audit"),
-    *(f"tests/runs/test_{name}.py" for name in ("advice", "checkpoints", "listing", "lock")),
-    *(f"tests/test_{name}.py" for name in ("api", "capability", "cli", "phases")),
-    *(f"tests/test_{name}.py" for name in ("progress", "records", "seeding")),
+    *(f"tests/runs/test_{name}.py" for name in ("checkpoints", "listing", "lock")),
+    *(f"tests/test_{name}.py" for name in ("api", "phases", "records", "seeding")),
+    *("tests/algorithm/test_capability.py", "tests/cli/test_cli.py"),
+    *("tests/console/test_progress.py", "tests/training/test_advice.py"),
 )
 """Where tests are that need no torch: of the recipe, problems, rewards, records, reports and the
 command line. Those among them that do need it are skipped."""

@@ -11,13 +11,11 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from benchmarks.speed.with_hacrl import HacrlWork, Steps
 from benchmarks.speed.work import Work, folder
@@ -28,14 +26,14 @@ from hacrl.agents.learning.reporting import LearnReport, make_report
 from hacrl.agents.policy.encoding import decode_response
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy
-from hacrl.algorithm.advantages import advantages
+from hacrl.algorithm.advantages import CapabilityAware
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
-from hacrl.config.schema import Advantage, AgentSpec
+from hacrl.config.schema import AgentSpec
 from hacrl.paths import BUNDLED
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
 from hacrl.runs.folder import RunFolder
-from hacrl.training.loop import StepResult
+from hacrl.training.loop import Step, by_learner, joint_set
 from hacrl.training.metrics import step_metrics
 
 __all__ = ["overheads", "shares"]
@@ -106,33 +104,32 @@ def _once(policies: list[Policy], responses: int, folder: Path) -> dict[str, flo
         capability = CapabilityTracker(names, 5, "mean_reward", 10.0)
         capability.observe(pool.rewards())
         omega = capability.ratios()
-    reports = [_learned(policy, pool, omega, k, part) for k, policy in enumerate(policies)]
+    with part("advantages"):
+        sharing = {name: [peer for peer in names if peer != name] for name in names}
+        judgement = CapabilityAware()(joint_set(pool, omega, sharing))
+        advantages = by_learner(judgement, names, sharing)
+    reports = [_learned(policy, pool, advantages[policy.name], part) for policy in policies]
     run = RunFolder.create(folder, _recipe(names), overwrite=False)
     with part("rollouts written"):
         run.add_rollouts(pool)
     with part("lessons written"):
         run.add_lessons(0, (lesson for report in reports for lesson in report.lessons))
     with part("metrics written"):
-        run.add_metrics(step_metrics(StepResult(pool, capability.estimates(), omega, reports, {})))
+        step = Step(pool, capability.estimates(), omega, judgement, reports, {})
+        run.add_metrics(step_metrics(step))
     return spent
 
 
-def _learned(policy: Policy, pool: Pool, omega: Any, k: int, part: Any) -> LearnReport:
+def _learned(
+    policy: Policy, pool: Pool, advantage: Mapping[str, Sequence[Sequence[float]]], part: Any
+) -> LearnReport:
     """What `Agent.learn` does around the updates."""
     sources = [name for name in pool.agents if name != policy.name]
-    with part("advantages"):
-        judged = advantages(
-            torch.tensor(pool.rewards(), dtype=torch.float64),
-            torch.tensor(omega, dtype=torch.float64),
-            torch.ones(len(pool.agents), len(pool.agents), dtype=torch.bool),
-            **Advantage().model_dump(),
-        )
     with part("encode"):
         lessons = make_lessons(
             policy,
             pool,
-            sources,
-            dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
+            advantage,
             [[3, 4, 5]] * len(pool.prompts),
         )
     rows = {i: RowOutcome(0, -0.01, 0.0, 0.0, False, True, True) for i in range(len(lessons))}
@@ -144,8 +141,6 @@ def _learned(policy: Policy, pool: Pool, omega: Any, k: int, part: Any) -> Learn
             lessons,
             rows,
             updates,
-            judged.baselines,
-            k,
             skipped_in_a_row=0,
             reduced_micro_batch_tokens=None,
         )

@@ -31,6 +31,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 
 from benchmarks.speed.crossing import Point
 from benchmarks.speed.with_trl import settings
+from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.respondent import Respondent
@@ -40,8 +41,9 @@ from hacrl.fleet import LocalFleet
 from hacrl.paths import BUNDLED, resolve
 from hacrl.records import Decoding, Outcome, Prompt, Rollout
 from hacrl.tasks import PromptStream, load_prompts, load_task
-from hacrl.training.loop import verify
+from hacrl.training.loop import by_learner, joint_set
 from hacrl.verify import Exact, make_pool
+from hacrl.verify.rollouts import verify_rollouts
 
 __all__ = ["Hacpo", "Trl", "demo_recipe", "train_hacpo", "train_trl"]
 
@@ -143,6 +145,8 @@ def train_hacpo(setting: Hacpo, seed: int) -> list[Point]:
     problems, stream = _problems(recipe), _stream(recipe)
     fleet = LocalFleet.from_recipe(recipe)
     capability = CapabilityTracker(fleet.agents, 5, "mean_reward", 10.0)
+    algorithm = recipe_algorithm(recipe)
+    sharing = {name: recipe.sources(name) for name in recipe.agents}
     points: list[Point] = []
     with make_pool(recipe.tasks, recipe.verification) as verifiers:
         clock = _Clock()
@@ -156,9 +160,10 @@ def train_hacpo(setting: Hacpo, seed: int) -> list[Point]:
                 break
             batch = stream.batch(step)
             rollouts = fleet.sample(batch, recipe.group_size, occasion=f"step {step}")
-            pool = verify(step, batch, recipe.group_size, rollouts, verifiers)
+            pool = verify_rollouts(step, batch, recipe.group_size, rollouts, verifiers)
             capability.observe(pool.rewards())
-            fleet.learn(pool, capability.ratios())
+            judgement = algorithm.judge(joint_set(pool, capability.ratios(), sharing))
+            fleet.learn(pool, by_learner(judgement, pool.agents, sharing))
     return points
 
 

@@ -13,10 +13,12 @@ import ray
 
 from benchmarks.speed.turns import Side, serve
 from benchmarks.speed.work import Work, prompts, rewards
+from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
 from hacrl.fleet import Fleet, LocalFleet, open_fleet
 from hacrl.records import Outcome, Pool, Rollout, Verdict, Verified
+from hacrl.training.loop import by_learner, joint_set
 
 __all__ = [
     "HacrlWork",
@@ -86,7 +88,10 @@ class Steps:
 
     def __init__(self, job: HacrlWork, fleet: Fleet | None = None) -> None:
         self._work = job.work
-        self._fleet = fleet or LocalFleet.from_recipe(recipe_of(job))
+        recipe = recipe_of(job)
+        self._fleet = fleet or LocalFleet.from_recipe(recipe)
+        self._algorithm = recipe_algorithm(recipe)
+        self._sharing = {name: recipe.sources(name) for name in recipe.agents}
         self._capability = CapabilityTracker(self._fleet.agents, 5, "mean_reward", 10.0)
         self._asked = prompts(job.work)
         self._step = 0
@@ -100,7 +105,9 @@ class Steps:
         """Every agent's updates."""
         pool = _pool_of(self._step, self._work, rollouts)
         self._capability.observe(pool.rewards())
-        self._fleet.learn(pool, self._capability.ratios())
+        joint = joint_set(pool, self._capability.ratios(), self._sharing)
+        judgement = self._algorithm.judge(joint)
+        self._fleet.learn(pool, by_learner(judgement, pool.agents, self._sharing))
 
 
 def serve_steps(side: Side, job: HacrlWork) -> None:

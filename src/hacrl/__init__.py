@@ -5,9 +5,9 @@
     recipe = hacrl.load_recipe("my.yaml", ["steps=10"])
     run = hacrl.train(recipe, "runs")
 
-What is listed here is stable, and so are the recipe's keys, the names of metrics and the layout of
-run folders; everything else may move between versions. Importing this package imports no torch;
-what needs it is imported when it is first used.
+Or with your own loop, as in `examples/own_loop.py`. What is listed here is stable, and so are the
+recipe's keys, the names of metrics and the layout of run folders; everything else may move between
+versions. Importing this package imports no torch; what needs it is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -17,43 +17,129 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hacrl.algorithm.advantages import CapabilityAware, advantages
+    from hacrl.algorithm.base import Algorithm, JointSet, Judgement
+    from hacrl.algorithm.capability import CapabilityTracker
+    from hacrl.algorithm.objective import Rows, SequenceLevel, Terms, TokenLevel
     from hacrl.config import Recipe, load_recipe, recipe_from_dict, recipe_to_yaml
+    from hacrl.config.bundled import find_recipe
     from hacrl.console.observer import Observer, Silent
     from hacrl.console.terminal import quieten_libraries
     from hacrl.errors import UserError
+    from hacrl.fleet import Fleet, LocalFleet, open_fleet
     from hacrl.phases import Interrupted
-    from hacrl.records import Outcome, Prompt, Verdict
+    from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
     from hacrl.runs.folder import RunFolder
+    from hacrl.tasks import PromptStream, load_prompts
+    from hacrl.training.loop import by_learner, co_train, joint_set
     from hacrl.training.train import train
+    from hacrl.verify import VerifierPool, make_pool
+    from hacrl.verify.rollouts import verify_rollouts
 
 __all__ = [
+    "Algorithm",
+    "CapabilityAware",
+    "CapabilityTracker",
+    "Fleet",
     "Interrupted",
+    "JointSet",
+    "Judgement",
+    "LocalFleet",
     "Observer",
     "Outcome",
+    "Pool",
     "Prompt",
+    "PromptStream",
     "Recipe",
+    "Rollout",
+    "Rows",
     "RunFolder",
+    "SequenceLevel",
     "Silent",
+    "Terms",
+    "TokenLevel",
     "UserError",
     "Verdict",
+    "Verified",
+    "VerifierPool",
+    "advantages",
+    "by_learner",
+    "co_train",
+    "find_recipe",
+    "joint_set",
+    "load_prompts",
     "load_recipe",
+    "make_pool",
+    "open_fleet",
     "quieten_libraries",
     "recipe_from_dict",
     "recipe_to_yaml",
     "train",
+    "verify_rollouts",
 ]
 
 __version__ = version("hacrl")
 
 _HOMES = {
-    "hacrl.config": ("Recipe", "load_recipe", "recipe_from_dict", "recipe_to_yaml"),
-    "hacrl.errors": ("UserError",),
-    "hacrl.console.observer": ("Observer", "Silent"),
-    "hacrl.phases": ("Interrupted",),
-    "hacrl.records": ("Outcome", "Prompt", "Verdict"),
-    "hacrl.runs.folder": ("RunFolder",),
+    "hacrl.algorithm.advantages": (
+        "CapabilityAware",
+        "advantages",
+    ),
+    "hacrl.algorithm.base": (
+        "Algorithm",
+        "JointSet",
+        "Judgement",
+    ),
+    "hacrl.algorithm.capability": ("CapabilityTracker",),
+    "hacrl.algorithm.objective": (
+        "Rows",
+        "SequenceLevel",
+        "Terms",
+        "TokenLevel",
+    ),
+    "hacrl.config": (
+        "Recipe",
+        "load_recipe",
+        "recipe_from_dict",
+        "recipe_to_yaml",
+    ),
+    "hacrl.config.bundled": ("find_recipe",),
+    "hacrl.console.observer": (
+        "Observer",
+        "Silent",
+    ),
     "hacrl.console.terminal": ("quieten_libraries",),
+    "hacrl.errors": ("UserError",),
+    "hacrl.fleet": (
+        "Fleet",
+        "LocalFleet",
+        "open_fleet",
+    ),
+    "hacrl.phases": ("Interrupted",),
+    "hacrl.records": (
+        "Outcome",
+        "Pool",
+        "Prompt",
+        "Rollout",
+        "Verdict",
+        "Verified",
+    ),
+    "hacrl.runs.folder": ("RunFolder",),
+    "hacrl.tasks": (
+        "PromptStream",
+        "load_prompts",
+    ),
+    "hacrl.training.loop": (
+        "by_learner",
+        "co_train",
+        "joint_set",
+        "verify_rollouts",
+    ),
     "hacrl.training.train": ("train",),
+    "hacrl.verify": (
+        "VerifierPool",
+        "make_pool",
+    ),
 }
 
 

@@ -11,15 +11,13 @@ from torch import Tensor
 from hacrl.algorithm.advantages import advantages
 from hacrl.algorithm.objective import (
     Rows,
+    SequenceLevel,
     Terms,
-    cross_term,
+    TokenLevel,
     kl_term,
     limited_ratio,
-    objective,
-    own_term,
     sequence_log_ratio,
     stepwise_bounds,
-    token_term,
 )
 from tests import tolerances
 
@@ -69,16 +67,25 @@ def rows(
     )
 
 
-def terms(batch: Rows, **changes: Any) -> Terms:
-    options: dict[str, Any] = {
-        "level": "sequence",
-        "length": "source",
-        "alpha": 0.0,
-        "own_clip": (0.2, 0.28),
-        "cross_clip": "stepwise",
-        "cross_bounds": (0.8, 1.0),
-    }
-    return objective(batch, **options | changes)
+def terms(batch: Rows, *, level: str = "sequence", update: int = 0, **changes: Any) -> Terms:
+    """Own clip [0.8, 1.28]; peers' clip [0.8, 1] at first, rising by 0.025; no reweighting."""
+    if level == "token":
+        changes.pop("alpha", None)  # is of peers' rows
+        return TokenLevel(**{"own_clip": (0.2, 0.28)} | changes)(batch, update)
+    options: dict[str, Any] = {"own_clip": (0.2, 0.28), "alpha": 0.0}
+    return SequenceLevel(**options | changes)(batch, update)
+
+
+def of_ratios(ratio: Tensor, advantage: Tensor, *, own: bool) -> Rows:
+    """Rows of one token that have these ratios."""
+    return Rows(
+        logprob_RT=ratio.reshape(-1, 1).log(),
+        mask_RT=torch.ones(ratio.numel(), 1, dtype=torch.bool),
+        old_logprob_R=torch.zeros_like(advantage.reshape(-1)),
+        old_length_R=torch.ones_like(advantage.reshape(-1)),
+        advantage_R=advantage.reshape(-1),
+        own_R=torch.full((ratio.numel(),), own),
+    )
 
 
 def gradient(batch: Rows, **changes: Any) -> Tensor:
@@ -162,9 +169,9 @@ def test_own_rows_are_clipped_inside_a_min(
     ratio: float, advantage: float, value: float, slope: float
 ) -> None:
     s = tensor(ratio).requires_grad_()
-    term = own_term(s, tensor(advantage), 0.2, 0.28)
+    term = terms(of_ratios(s, tensor(advantage), own=True)).value_R
     close(term, value)
-    close(torch.autograd.grad(term, s)[0], slope)
+    close(torch.autograd.grad(term.sum(), s)[0], slope)
 
 
 @settings(max_examples=100, deadline=None)
@@ -209,7 +216,7 @@ def test_alpha_length_and_cross_clipping_do_not_touch_own_rows() -> None:
     plain = terms(batch).value_R
     slope = gradient(batch)
     for clip in CLIPS:
-        changes = {"alpha": 3.0, "length": "own", "cross_clip": clip, "cross_bounds": (1.0, 1.0)}
+        changes = {"alpha": 3.0, "length": "own", "cross_clip": clip, "delta": 0.0}
         close(terms(batch, **changes).value_R, plain)
         close(gradient(batch, **changes), slope)
 
@@ -250,7 +257,7 @@ def test_peers_rows_are_clipped_on_both_sides_and_reweighted(
     ratio: float, alpha: float, value: float, slope: float, sign: int
 ) -> None:
     s = tensor([ratio]).requires_grad_()
-    term = cross_term(s, tensor([2.0 * sign]), alpha, (0.8, 1.0))
+    term = terms(of_ratios(s, tensor([2.0 * sign]), own=False), alpha=alpha).value_R
     close(term, [sign * value])
     close(torch.autograd.grad(term.sum(), s)[0], [sign * slope])
 
@@ -270,10 +277,10 @@ def test_gradient_is_that_of_the_plain_ratio_with_the_weight_held_fixed(alpha: f
 
 @given(log_ratio=st.floats(-12.0, 12.0), advantage=st.floats(-3.0, 3.0))
 def test_alpha_zero_is_no_reweighting_exactly(log_ratio: float, advantage: float) -> None:
-    s = limited_ratio(tensor([log_ratio], torch.float32))
-    a = tensor([advantage], torch.float32)
-    assert torch.equal(cross_term(s, a, 0.0, (0.8, 1.0)), s.clamp(0.8, 1.0) * a)
-    assert torch.equal(cross_term(s, a, 0.0, None), s * a)
+    batch = rows([[log_ratio]], [0.0], [advantage], [False], dtype=torch.float32)
+    s, a = limited_ratio(batch.logprob_RT.detach()[0]), batch.advantage_R
+    assert torch.equal(terms(batch, alpha=0.0).value_R, s.clamp(0.8, 1.0) * a)
+    assert torch.equal(terms(batch, alpha=0.0, cross_clip="none").value_R, s * a)
 
 
 @pytest.mark.parametrize("log_ratio", [-9.0, -0.5, 0.5, 9.0])
@@ -309,10 +316,10 @@ def test_naive_sharing_treats_peers_rows_as_own_ones() -> None:
 
 def test_at_the_end_of_the_schedule_only_a_ratio_of_one_teaches() -> None:
     batch = rows([[-1.0], [-1.01], [-0.99]], [-1.0] * 3, [1.0] * 3, [False] * 3)
-    t = terms(batch, cross_bounds=stepwise_bounds(0.2, 0.025, 100))
+    t = terms(batch, update=100)
     assert t.teaches_R.tolist() == [True, False, False]
     close(t.value_R, 1.0)
-    close(gradient(batch, cross_bounds=(1.0, 1.0))[:, 0], [1.0, 0.0, 0.0])
+    close(gradient(batch, delta=0.0)[:, 0], [1.0, 0.0, 0.0])
 
 
 # The complete objective. Own clip [0.8, 1.28], cross clip [0.8, 1], α = 2.
@@ -523,7 +530,12 @@ def test_values_and_gradients_are_finite_for_any_logprobs(
 def test_a_grpo_term_is_the_mean_over_tokens_of_their_clipped_objectives() -> None:
     log_ratio = torch.tensor([[0.1, 1.0, -1.0, 0.0], [0.1, 1.0, -1.0, 7.0]], dtype=DOUBLE)
     mask = torch.tensor([[True] * 4, [True, True, True, False]])
-    value = token_term(log_ratio, mask, tensor([2.0, -2.0]), 0.2, 0.28)
+    zeros = torch.zeros(2, dtype=DOUBLE)
+    own = torch.tensor([True, True])
+    batch = Rows(
+        log_ratio, mask, zeros, tensor([4, 3]), tensor([2.0, -2.0]), own, torch.zeros(2, 4)
+    )
+    value = terms(batch, level="token").value_R
     # A = 2: (2e^0.1 + 2·1.28 + 2/e + 2)/4; A = −2: (−2e^0.1 − 2e − 2·0.8)/3
     first = (2 * math.exp(0.1) + 2.56 + 2 / E + 2) / 4
     second = (-2 * math.exp(0.1) - 2 * E - 1.6) / 3

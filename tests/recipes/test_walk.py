@@ -22,6 +22,7 @@ import pytest
 from pydantic import BaseModel
 
 import hacrl.config.schema
+from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import recipe_from_dict
 from hacrl.config.tasks import Task
@@ -30,9 +31,10 @@ from hacrl.errors import UserError
 from hacrl.fleet.local import LocalFleet
 from hacrl.records import Prompt, Verdict
 from hacrl.tasks import PromptStream, load_prompts, load_task
-from hacrl.training.loop import verify
+from hacrl.training.loop import by_learner, joint_set
 from hacrl.training.train import fitting_prompts
 from hacrl.verify import Verifier, VerifierPool, make_verifiers
+from hacrl.verify.rollouts import verify_rollouts
 from tests.recipes.keys import Key, all_keys, with_value
 
 Raw = dict[str, Any]
@@ -169,13 +171,19 @@ def learned(raw: Raw) -> str:
         recipe.capability.max_ratio,
     )
     pool = InThisProcess(make_verifiers(recipe.tasks))
+    algorithm = recipe_algorithm(recipe)
+    sharing = {name: recipe.sources(name) for name in recipe.agents}
     for step in range(recipe.steps):
         batch = stream.batch(step)
         rollouts = fleet.sample(batch, recipe.group_size, occasion=f"step {step}")
-        judged = verify(step, batch, recipe.group_size, rollouts, pool)
+        judged = verify_rollouts(step, batch, recipe.group_size, rollouts, pool)
         capability.observe(judged.rewards(), judged.agents)
-        reports = fleet.learn(judged, capability.ratios())
-        digest.update(repr((batch, judged.rows, [r.metrics for r in reports])).encode())
+        joint = joint_set(judged, capability.ratios(), sharing)
+        judgement = algorithm.judge(joint)
+        reports = fleet.learn(judged, by_learner(judgement, judged.agents, sharing))
+        digest.update(
+            repr((batch, judged.rows, judgement.metrics, [r.metrics for r in reports])).encode()
+        )
     for agent in fleet._agents.values():
         for tensor in agent._policy.model.state_dict().values():
             digest.update(tensor.float().numpy().tobytes())
@@ -420,6 +428,7 @@ ELSEWHERE = {
     "test_one_of_several_named_templates",
     "AgentSpec.split_special_tokens": "tests/agents/policy/test_vocabulary.py::"
     "test_control_tokens_in_questions_can_be_text",
+    "PythonRule.function": "tests/training/test_own_rule.py::test_a_rule_decides_what_is_learned",
     "Lora.adapter": "tests/agents/policy/test_adapters.py::",
     "Lora.quantization": "tests/agents/policy/test_adapters.py::",
 }

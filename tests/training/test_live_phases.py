@@ -21,9 +21,10 @@ from hacrl.phases import Interrupted, Phases
 from hacrl.records import Outcome, Prompt, Rollout, Verdict
 from hacrl.runs.checkpoints import checkpoints
 from hacrl.tasks import PromptStream
-from hacrl.training.loop import StepResult, co_train
+from hacrl.training.loop import co_train
 from hacrl.training.train import train
 from hacrl.verify import VerifierPool
+from tests.algorithms import algorithm
 
 MakeRecipe = Callable[..., dict[str, Any]]
 
@@ -68,20 +69,18 @@ def test_each_phase_has_its_own_time_and_is_the_one_that_runs(
 ) -> None:
     clock = Clock()
     monkeypatch.setattr("hacrl.phases.time.perf_counter", clock)
-    stub, results = Stub(clock), list[StepResult]()
-    co_train(
+    stub = Stub(clock)
+    results = co_train(
         cast(Any, stub),
         PromptStream([Prompt("p", "bits", "1=", "1")], 1, 0, {"bits": 1.0}),
         cast(VerifierPool, stub),
         CapabilityTracker(("kim",), 1, "mean_reward", 10.0),
-        steps=2,
+        algorithm(),
+        {"kim": ()},
+        steps=range(2),
         group_size=2,
         phases=Phases(lambda name, _: setattr(stub, "phase", name), lambda: False),
-        record=results.append,
-        evaluate=lambda _: None,
-        settle=lambda: stub.work("save", 100.0),
-        leave=lambda: None,
-        checkpoint=lambda _: None,
+        before_learning=lambda: stub.work("save", 100.0),
     )
     for result in results:
         assert result.seconds == {"sample": 1, "verify": 10, "save": 100, "learn": 1000}

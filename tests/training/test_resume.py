@@ -46,7 +46,7 @@ def killed_in(
     step: int, recipe: Recipe, root: Path, monkeypatch: pytest.MonkeyPatch, *, resume: bool = False
 ) -> None:
     """Run until the responses of a step (from 0) have been sampled and are about to be verified."""
-    whole = loop.verify
+    whole = loop.verify_rollouts
 
     def die(number: int, *rest: Any) -> Pool:
         if number == step:
@@ -54,7 +54,7 @@ def killed_in(
         return whole(number, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "verify", die)
+        patch.setattr(loop, "verify_rollouts", die)
         with pytest.raises(Killed):
             train(recipe, root, resume=resume)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.agents.learning.alignment import measure_alignment
 from hacrl.agents.learning.learner import Learner
 from hacrl.agents.learning.lessons import make_lessons
@@ -21,8 +22,7 @@ from hacrl.agents.policy.residence import Residence
 from hacrl.agents.policy.sharding import ALONE, Share, shard
 from hacrl.agents.respondent import Respondent
 from hacrl.agents.sampling.samplers import Sampler, make_sampler
-from hacrl.algorithm.advantages import advantages
-from hacrl.config.schema import Advantage, AgentSpec, Recipe
+from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
 __all__ = ["STATE", "Agent"]
@@ -37,9 +37,7 @@ class Agent(Respondent):
     Args:
         policy: model and tokenizer.
         learner: trains the policy in place.
-        sharing: for every agent of the run, whom it learns from; decides the baselines.
         decoding: how it draws responses in training.
-        advantage: how it judges them.
         recompute: whether the log-probabilities of its own responses are recomputed for learning;
             None recomputes them when the sampler says that its own are not exact.
         alignment_every: steps between two measurements of `alignment`, None for never.
@@ -55,9 +53,7 @@ class Agent(Respondent):
         policy: Policy,
         learner: Learner,
         *,
-        sharing: dict[str, tuple[str, ...]],
         decoding: Decoding,
-        advantage: Advantage,
         recompute: bool | None,
         alignment_every: int | None,
         mini_batches: int,
@@ -67,8 +63,6 @@ class Agent(Respondent):
     ) -> None:
         super().__init__(policy, decoding, seed, sampler)
         self._learner = learner
-        self._sharing = sharing
-        self._advantage = advantage
         self._recompute = recompute
         self._alignment_every = alignment_every
         self._mini_batches = mini_batches
@@ -114,9 +108,8 @@ class Agent(Respondent):
             policy,
             reference,
             temperature=recipe.sampling.temperature,
+            algorithm=recipe_algorithm(recipe),
             mini_batches=recipe.mini_batches,
-            ratio=recipe.ratio,
-            clip=recipe.clip,
             update=recipe.update,
             optimizer=optimizer,
             total_updates=recipe.steps * recipe.updates_per_step(name),
@@ -124,13 +117,11 @@ class Agent(Respondent):
         return cls(
             policy,
             learner,
-            sharing={agent: recipe.sources(agent) for agent in recipe.agents},
             decoding=Decoding(
                 recipe.sampling.max_new_tokens,
                 recipe.sampling.batch_size,
                 temperature=recipe.sampling.temperature,
             ),
-            advantage=recipe.advantage,
             recompute=recipe.recomputes(name),
             alignment_every=recipe.update.alignment_every,
             mini_batches=recipe.mini_batches,
@@ -150,16 +141,15 @@ class Agent(Respondent):
         with self._residence.awake():
             return super().sample(prompts, group_size, occasion=occasion, decoding=decoding)
 
-    def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
+    def learn(self, pool: Pool, advantage: Mapping[str, Sequence[Sequence[float]]]) -> LearnReport:
         """Update the policy from the pool of one step.
 
-        A source that is not in the pool, since it was lost, has nothing to teach.
-
         Args:
-            omega: ω(k,j) as [k][j], agents in the order of the pool.
+            advantage: for itself and every source that it learns from, advantages as
+                [prompts][samples]; NaN where it does not use a response.
         """
         with self._residence.awake():
-            return self._learn(pool, omega)
+            return self._learn(pool, advantage)
 
     def save(self, folder: Path) -> None:
         """Write the model, or its adapter, as an ordinary Hugging Face folder.
@@ -191,21 +181,13 @@ class Agent(Respondent):
         self.version = json.loads((folder / STATE).read_text("utf-8"))["version"]
         self._sampler.weights_changed()
 
-    def _learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> LearnReport:
+    def _learn(self, pool: Pool, advantage: Mapping[str, Sequence[Sequence[float]]]) -> LearnReport:
         self._policy.activate()
-        k = pool.agents.index(self.name)
-        judged = advantages(
-            torch.tensor(pool.rewards(), dtype=torch.float64),
-            torch.tensor(omega, dtype=torch.float64),
-            self._members(pool.agents),
-            **self._advantage.model_dump(),
-        )
-        sources = tuple(name for name in self._sharing[self.name] if name in pool.agents)
+        sources = tuple(name for name in advantage if name != self.name)
         lessons = make_lessons(
             self._policy,
             pool,
-            sources,
-            dict(zip(pool.agents, judged.value_KJPG[k].tolist(), strict=True)),
+            advantage,
             [self.encode(prompt) for prompt in pool.prompts],
             [self.opening(prompt) for prompt in pool.prompts],
         )
@@ -227,17 +209,12 @@ class Agent(Respondent):
             lessons,
             rows,
             updates,
-            judged.baselines,
-            k,
             skipped_in_a_row=self._learner.skipped_in_a_row,
             reduced_micro_batch_tokens=self._learner.reduced_micro_batch_tokens,
         )
         measured |= self._sampler.metrics()
         self._sampler.weights_changed()
         return dataclasses.replace(report, metrics=report.metrics | measured)
-
-    def _members(self, agents: Sequence[str]) -> torch.Tensor:
-        return torch.tensor([[k == j or j in self._sharing[k] for j in agents] for k in agents])
 
 
 def _in_host_memory(spec: AgentSpec, share: Share) -> AgentSpec:

@@ -6,13 +6,24 @@ Everything is double precision: there are few numbers, and rewards may differ by
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-__all__ = ["LIMIT", "Advantages", "Baselines", "advantages", "joint_baselines"]
+from hacrl.algorithm.base import JointSet, Judgement
+
+__all__ = [
+    "LIMIT",
+    "Advantages",
+    "Baselines",
+    "CapabilityAware",
+    "advantages",
+    "group_metrics",
+    "joint_baselines",
+]
 
 _ROUNDING = 1e-9
 """A baseline beyond the range of rewards by less than this share of it is at its edge."""
@@ -163,3 +174,57 @@ def advantages(
         value_JPG[k] = by_source_JPG[k]
         rows.append(value_JPG * member_KJ[k][:, None, None])
     return Advantages(value_KJPG=torch.stack(rows), baselines=baselines)
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityAware:
+    """Judges the responses of a step by `advantages`, which has the arguments."""
+
+    capability_aware: bool = True
+    discrepancy: bool = True
+    cross_baseline: Literal["source", "learner"] = "source"
+    guard: bool = True
+    epsilon: float = 1e-6
+
+    def __call__(self, joint: JointSet) -> Judgement:
+        judged = advantages(
+            joint.rewards_JPG,
+            joint.omega_KJ,
+            joint.member_KJ,
+            capability_aware=self.capability_aware,
+            discrepancy=self.discrepancy,
+            cross_baseline=self.cross_baseline,
+            guard=self.guard,
+            epsilon=self.epsilon,
+        )
+        value_KJPG = torch.where(joint.member_KJ[:, :, None, None], judged.value_KJPG, math.nan)
+        metrics = {name: _metrics(judged.baselines, k) for k, name in enumerate(joint.agents)}
+        return Judgement(value_KJPG, metrics)
+
+
+def group_metrics(joint: JointSet) -> dict[str, dict[str, Any]]:
+    """For each learner, how many groups tell it anything: whatever it makes of them."""
+    baselines = joint_baselines(
+        joint.rewards_JPG, torch.ones_like(joint.omega_KJ), joint.member_KJ, guard=False
+    )
+    return {name: _groups(baselines, k) for k, name in enumerate(joint.agents)}
+
+
+def _metrics(baselines: Baselines, k: int) -> dict[str, Any]:
+    """What one learner's baselines were; see `docs/metrics.md`."""
+    own_P = baselines.own_KP[k]
+    bias_P = (baselines.mean_KP[k] - own_P)[~own_P.isnan()]
+    return {
+        "baseline_bias": float(bias_P.mean()) if len(bias_P) else None,
+        "guard_rate": float(baselines.guarded_KP[k].double().mean()),
+        **_groups(baselines, k),
+    }
+
+
+def _groups(baselines: Baselines, k: int) -> dict[str, Any]:
+    signal_P = baselines.signal_KP[k]
+    return {
+        "groups": len(signal_P),
+        "groups_without_signal": int((~signal_P).sum()),
+        "groups_with_signal_from_peers_only": int((signal_P & ~baselines.own_signal_KP[k]).sum()),
+    }

@@ -18,15 +18,13 @@ from torch import Tensor
 __all__ = [
     "LOG_RATIO_LIMIT",
     "Rows",
+    "SequenceLevel",
     "Terms",
-    "cross_term",
+    "TokenLevel",
     "kl_term",
     "limited_ratio",
-    "objective",
-    "own_term",
     "sequence_log_ratio",
     "stepwise_bounds",
-    "token_term",
 ]
 
 LOG_RATIO_LIMIT = 10.0
@@ -59,19 +57,6 @@ def limited_ratio(log_ratio: Tensor) -> Tensor:
     return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 
-def own_term(ratio: Tensor, advantage: Tensor, low: float, high: float) -> Tensor:
-    """min(s·A, clip(s, 1 − ε_low, 1 + ε_high)·A), the clipped objective of PPO and GSPO."""
-    return torch.minimum(ratio * advantage, ratio.clamp(1.0 - low, 1.0 + high) * advantage)
-
-
-def token_term(
-    log_ratio_RT: Tensor, mask_RT: Tensor, advantage_R: Tensor, low: float, high: float
-) -> Tensor:
-    """GRPO: the mean over a response's tokens of the clipped objective of each token's ratio."""
-    term_RT = own_term(limited_ratio(log_ratio_RT), advantage_R[:, None], low, high)
-    return (term_RT * mask_RT).sum(dim=1) / mask_RT.sum(dim=1)
-
-
 def stepwise_bounds(delta: float, delta_step: float, update: int) -> tuple[float, float]:
     """[1 − δ + m·δ_step, 1], Eq. 13-14, the lower bound at most 1.
 
@@ -79,21 +64,6 @@ def stepwise_bounds(delta: float, delta_step: float, update: int) -> tuple[float
         update: m, optimizer updates already made in this step; micro-batches do not count.
     """
     return min(1.0 - delta + update * delta_step, 1.0), 1.0
-
-
-def cross_term(
-    ratio_R: Tensor, advantage_R: Tensor, alpha: float, bounds: tuple[float, float] | None
-) -> Tensor:
-    """clip(s)·stopgrad(s)^α·Ã of a peer's response, Eq. 12-14.
-
-    Outside the bounds there is no gradient; inside it flows through the plain s alone.
-
-    Args:
-        alpha: α ≥ 0, strength of the exponential reweighting; 0 is none.
-        bounds: of `stepwise_bounds`; None for no clipping at all.
-    """
-    clipped_R = ratio_R if bounds is None else ratio_R.clamp(*bounds)
-    return clipped_R * ratio_R.detach().pow(alpha) * advantage_R
 
 
 def kl_term(logprob_RT: Tensor, reference_RT: Tensor, mask_RT: Tensor) -> Tensor:
@@ -128,6 +98,16 @@ class Rows:
     own_R: Tensor
     old_logprob_RT: Tensor | None = None
 
+    def log_ratio(self, convention: Literal["source", "own"]) -> Tensor:
+        """log s of every row, see `sequence_log_ratio`."""
+        return sequence_log_ratio(
+            self.logprob_RT.sum(dim=1),
+            self.old_logprob_R,
+            self.mask_RT.sum(dim=1),
+            self.old_length_R,
+            convention,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -150,90 +130,97 @@ class Terms:
     teaches_R: Tensor
 
 
-def objective(
-    rows: Rows,
-    *,
-    level: Literal["sequence", "token"],
-    length: Literal["source", "own"],
-    alpha: float,
-    own_clip: tuple[float, float],
-    cross_clip: Literal["stepwise", "own", "none"],
-    cross_bounds: tuple[float, float],
-) -> Terms:
-    """The terms of J(k), Eq. 47-53, of a batch of rows.
+@dataclass(frozen=True, slots=True)
+class SequenceLevel:
+    """One ratio per response: own ones clipped as in GSPO, peers' as in HACPO (Eq. 11-14).
+
+    Own: min(s·A, clip(s, 1 − ε_low, 1 + ε_high)·A). Peers': clip(s)·stopgrad(s)^α·Ã, which has no
+    gradient outside the interval; inside it flows through the plain s alone.
 
     Args:
-        level: ratio per sequence, or per token (GRPO; own rows only).
-        length: see `sequence_log_ratio`.
-        alpha: α.
         own_clip: ε_low, ε_high.
-        cross_clip: how peers' ratios are clipped: `stepwise` to `cross_bounds`, inside a min like
-            own ones (Naive), or not at all.
-        cross_bounds: of `stepwise_bounds`.
+        cross_clip: how peers' ratios are clipped: `stepwise` to `stepwise_bounds`, inside a min
+            like own ones (naive sharing), or not at all.
+        delta, delta_step: of `stepwise_bounds`.
+        alpha: α ≥ 0, strength of the exponential reweighting; 0 is none.
+        length: see `sequence_log_ratio`.
     """
-    mask_RT, advantage_R, own_R = rows.mask_RT, rows.advantage_R, rows.own_R
-    log_ratio_R = sequence_log_ratio(
-        rows.logprob_RT.sum(dim=1),
-        rows.old_logprob_R,
-        mask_RT.sum(dim=1),
-        rows.old_length_R,
-        length,
-    )
-    if level == "token":
-        if rows.old_logprob_RT is None or not bool(own_R.all()):
-            raise ValueError("token-level ratios need own rows with token log-probabilities")
-        log_ratio_RT = rows.logprob_RT - rows.old_logprob_RT
-        value_R = token_term(log_ratio_RT, mask_RT, advantage_R, *own_clip)
-        below_RT, above_RT = _outside(log_ratio_RT, _around_one(own_clip))
-        limited_RT = (log_ratio_RT.abs() > LOG_RATIO_LIMIT) & mask_RT
-        clipped_RT = torch.where(advantage_R[:, None] > 0, above_RT, below_RT)
-        lost_RT = clipped_RT | limited_RT | ~mask_RT
-        share = mask_RT / mask_RT.sum(dim=1, keepdim=True)
+
+    own_clip: tuple[float, float]
+    cross_clip: Literal["stepwise", "own", "none"] = "stepwise"
+    delta: float = 0.2
+    delta_step: float = 0.025
+    alpha: float = 1.0
+    length: Literal["source", "own"] = "source"
+
+    def __call__(self, rows: Rows, update: int) -> Terms:
+        own_R, advantage_R = rows.own_R, rows.advantage_R
+        log_ratio_R = rows.log_ratio(self.length)
+        ratio_R = limited_ratio(log_ratio_R)
+        around_one = (1.0 - self.own_clip[0], 1.0 + self.own_clip[1])
+        cross = {
+            "stepwise": stepwise_bounds(self.delta, self.delta_step, update),
+            "own": around_one,
+            "none": (0.0, torch.inf),
+        }[self.cross_clip]
+        # Peers' ratios are clipped on both sides, whatever the sign of the advantage.
+        in_min_R = own_R | (self.cross_clip == "own")
+        low_R, high_R = (
+            torch.where(own_R, ratio_R.new_tensor(own), ratio_R.new_tensor(peers))
+            for own, peers in zip(around_one, cross, strict=True)
+        )
+        weight_R = torch.where(own_R, 1.0, ratio_R.detach().pow(self.alpha))
+        clipped_R = ratio_R.clamp(low_R, high_R) * weight_R * advantage_R
+        least_R = torch.minimum(ratio_R * weight_R * advantage_R, clipped_R)
+        below_R, above_R = ratio_R.detach() < low_R, ratio_R.detach() > high_R
+        # The min leaves open the side on which the clipped value would be the larger one.
+        in_force_R = torch.where(advantage_R > 0, above_R, below_R)
+        lost_R = torch.where(in_min_R, in_force_R, below_R | above_R)
+        limited_R = log_ratio_R.abs() > LOG_RATIO_LIMIT
         return Terms(
-            value_R=value_R,
+            value_R=torch.where(in_min_R, least_R, clipped_R),
             log_ratio_R=log_ratio_R.detach(),
-            below_R=(below_RT * share).sum(dim=1),
-            above_R=(above_RT * share).sum(dim=1),
-            limited_R=limited_RT.any(dim=1),
-            teaches_R=(advantage_R != 0) & ~lost_RT.all(dim=1),
+            below_R=below_R.float(),
+            above_R=above_R.float(),
+            limited_R=limited_R,
+            teaches_R=(advantage_R != 0) & ~lost_R & ~limited_R,
         )
 
-    ratio_R = limited_ratio(log_ratio_R)
-    clipped_in_min_R = own_R | (cross_clip == "own")
-    value_R = torch.where(
-        clipped_in_min_R,
-        own_term(ratio_R, advantage_R, *own_clip)
-        * torch.where(own_R, 1.0, ratio_R.detach().pow(alpha)),
-        cross_term(ratio_R, advantage_R, alpha, cross_bounds if cross_clip != "none" else None),
-    )
-    in_min_below_R, in_min_above_R = _outside(log_ratio_R, _around_one(own_clip))
-    cross_below_R, cross_above_R = _outside(
-        log_ratio_R, cross_bounds if cross_clip != "none" else (0.0, torch.inf)
-    )
-    below_R = torch.where(clipped_in_min_R, in_min_below_R, cross_below_R)
-    above_R = torch.where(clipped_in_min_R, in_min_above_R, cross_above_R)
-    # The min leaves open the side on which the clipped value would be the larger one.
-    clipped_R = torch.where(
-        clipped_in_min_R,
-        torch.where(advantage_R > 0, above_R, below_R),
-        below_R | above_R,
-    )
-    limited_R = log_ratio_R.abs() > LOG_RATIO_LIMIT
-    return Terms(
-        value_R=value_R,
-        log_ratio_R=log_ratio_R.detach(),
-        below_R=below_R.float(),
-        above_R=above_R.float(),
-        limited_R=limited_R,
-        teaches_R=(advantage_R != 0) & ~clipped_R & ~limited_R,
-    )
 
+@dataclass(frozen=True, slots=True)
+class TokenLevel:
+    """One ratio per token, as in GRPO: the mean over a response's tokens of the clipped objective.
 
-def _around_one(clip: tuple[float, float]) -> tuple[float, float]:
-    return 1.0 - clip[0], 1.0 + clip[1]
+    Args:
+        own_clip: ε_low, ε_high.
+        length: see `sequence_log_ratio`; for the ratio that is reported.
+    """
 
+    own_clip: tuple[float, float]
+    length: Literal["source", "own"] = "source"
 
-def _outside(log_ratio: Tensor, bounds: tuple[float, float]) -> tuple[Tensor, Tensor]:
-    """Whether a ratio lies below, and whether above, its bounds."""
-    ratio = limited_ratio(log_ratio.detach())
-    return ratio < bounds[0], ratio > bounds[1]
+    def __call__(self, rows: Rows, update: int) -> Terms:
+        """The terms of own rows.
+
+        Raises:
+            ValueError: there are peers' rows, or own ones come without token log-probabilities.
+        """
+        if rows.old_logprob_RT is None or not bool(rows.own_R.all()):
+            raise ValueError("token-level ratios need own rows with token log-probabilities")
+        low, high = 1.0 - self.own_clip[0], 1.0 + self.own_clip[1]
+        advantage_R1 = rows.advantage_R[:, None]
+        share_RT = rows.mask_RT / rows.mask_RT.sum(dim=1, keepdim=True)
+        log_ratio_RT = rows.logprob_RT - rows.old_logprob_RT
+        ratio_RT = limited_ratio(log_ratio_RT)
+        term_RT = torch.minimum(ratio_RT * advantage_R1, ratio_RT.clamp(low, high) * advantage_R1)
+        below_RT, above_RT = ratio_RT.detach() < low, ratio_RT.detach() > high
+        limited_RT = (log_ratio_RT.abs() > LOG_RATIO_LIMIT) & rows.mask_RT
+        lost_RT = torch.where(advantage_R1 > 0, above_RT, below_RT) | limited_RT | ~rows.mask_RT
+        return Terms(
+            value_R=(term_RT * rows.mask_RT).sum(dim=1) / rows.mask_RT.sum(dim=1),
+            log_ratio_R=rows.log_ratio(self.length).detach(),
+            below_R=(below_RT * share_RT).sum(dim=1),
+            above_R=(above_RT * share_RT).sum(dim=1),
+            limited_R=limited_RT.any(dim=1),
+            teaches_R=(rows.advantage_R != 0) & ~lost_RT.all(dim=1),
+        )

@@ -147,7 +147,7 @@ def train(
     folder = runs / settings.name
     say(
         console,
-        f"run {settings.name}: {settings.steps} steps, method {settings.method}, "
+        f"run {settings.name}: {settings.steps} steps, method {settings.method_name}, "
         f"agents {', '.join(settings.agents)}",
     )
     quieten_libraries()

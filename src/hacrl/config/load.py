@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from hacrl.algorithm.methods import method_settings
 from hacrl.config.explain import explain
 from hacrl.config.loader import Dumper
-from hacrl.config.methods import METHODS
 from hacrl.config.schema import Recipe
 from hacrl.config.text import parse_yaml, short
 from hacrl.errors import UserError
@@ -58,7 +58,7 @@ def recipe_from_dict(
     for key, value in changes.items():
         _put(tree, key, value)
     _check_texts(tree, origin, "")
-    for key, value in METHODS.get(_method(tree), {}).items():
+    for key, value in method_settings(_method(tree)).items():
         section = tree.get(key.partition(".")[0], {})
         # A section that is no mapping is left for the schema to complain about.
         if _get(tree, key) is _MISSING and isinstance(section, dict):
@@ -100,10 +100,11 @@ def _switch_method(tree: dict[str, Any], changes: Mapping[str, Any], origin: str
     new one are refused.
     """
     old, new = _method(tree), str(changes["method"])
-    for key in METHODS.get(old, {}) | METHODS.get(new, {}):
-        if _get(tree, key) == METHODS.get(old, {}).get(key, _default(key)):
+    before, now = method_settings(old), method_settings(new)
+    for key in {**before, **now}:
+        if _get(tree, key) == before.get(key, _default(key)):
             _drop(tree, key)
-    for key, value in METHODS.get(new, {}).items():
+    for key, value in now.items():
         present = _get(tree, key)
         if present is not _MISSING and present != value and key not in changes:
             raise UserError(

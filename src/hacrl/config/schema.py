@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from hacrl.algorithm.methods import method_names
 from hacrl.config.bounds import (
     Count,
     Gibibytes,
@@ -23,7 +24,7 @@ from hacrl.config.fleet import FleetSpec, Resources
 from hacrl.config.loggers import LoggerSpec
 from hacrl.config.lora import Lora
 from hacrl.config.sampler import HuggingFaceSampling, SamplerSpec
-from hacrl.config.strict import Free, Name, Strict
+from hacrl.config.strict import Free, FunctionName, Name, Strict
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import SumVerifier, VerifierSpec
 
@@ -206,6 +207,14 @@ class Update(Strict):
     autocast: Literal["off", "bfloat16"] = "off"
 
 
+class PythonRule(Strict):
+    """A rule of the user's, of which responses a learner uses and with what advantage."""
+
+    type: Literal["python"] = "python"
+    function: FunctionName
+    """`module:function`, importable from the folder in which the run is started."""
+
+
 class Optimizer(Strict):
     """AdamW and its schedule."""
 
@@ -233,8 +242,10 @@ class Recipe(Strict):
     steps: Rows
     prompts_per_step: Count
     """P."""
-    method: Literal["hacpo", "gspo", "gspo_x2", "grpo", "naive"] = "hacpo"
-    """Named settings of the sections below; what a recipe says itself takes precedence."""
+    method: str | PythonRule = "hacpo"
+    """Named settings of the sections below, such as `hacpo`, `naive`, `gspo`, `gspo_x2` or `grpo`;
+    what a recipe says itself takes precedence. Or `{type: python, function: my_rules:rule}`, a
+    sharing rule of the user's: see docs/own.md."""
     sharing: Literal["everyone", "nobody"] | dict[str, list[str]] = "everyone"
     """Who learns from whom: a mapping lists the sources of each learner."""
     threads: Processes | None = None
@@ -271,6 +282,21 @@ class Recipe(Strict):
     def mini_batches(self) -> int:
         """M, the multiplier included."""
         return self.update.mini_batches * self.sampling.multiplier
+
+    @property
+    def method_name(self) -> str:
+        """The method, or the user's function."""
+        return self.method if isinstance(self.method, str) else self.method.function
+
+    @field_validator("method")
+    @classmethod
+    def _known(cls, method: str | PythonRule) -> str | PythonRule:
+        if isinstance(method, str) and method not in method_names():
+            raise ValueError(
+                f"there is no {method!r}; there are {', '.join(method_names())}, or "
+                "{type: python, function: my_rules:rule}"
+            )
+        return method
 
     def sources(self, learner: str) -> tuple[str, ...]:
         """The peers that a learner learns from, in the order of the recipe."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from hacrl.config.loader import Word
 
-__all__ = ["Free", "KeyValueError", "Name", "Strict"]
+__all__ = ["Free", "FunctionName", "KeyValueError", "Name", "Strict"]
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)]
 """Of an agent or a task: it becomes part of file names and of dotted keys."""
@@ -50,6 +51,15 @@ def _meant(model: type[BaseModel], key: Any, value: Any) -> Any:
 def _of_a_switch(value: Any) -> Any:
     return value.switch if isinstance(value, Word) else value
 
+
+def _names_a_function(value: str) -> str:
+    if not re.fullmatch(r"[^\W\d][\w.]*:[^\W\d][\w.]*", value):
+        raise ValueError(f"write it as module:function, got {value!r}")
+    return value
+
+
+FunctionName = Annotated[str, AfterValidator(_names_a_function)]
+"""`module:function`, importable from the folder in which a run is started."""
 
 Free = Annotated[bool | int | float | str, BeforeValidator(_of_a_switch)]
 """A value whose type we do not know: unquoted on, off, yes and no are true and false."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from hacrl.config.bounds import Count, Gibibytes, Reward, Seconds
-from hacrl.config.strict import Strict
+from hacrl.config.strict import FunctionName, Strict
 
 __all__ = [
     "ChoiceVerifier",
@@ -140,18 +139,11 @@ class PythonVerifier(_Scored):
     """A function of the user's, sync or async."""
 
     type: Literal["python"] = "python"
-    function: str
+    function: FunctionName
     """`module:function`, importable from the folder in which the run is started."""
     batch: Count | None = None
     """Call the function with lists of up to this many prompts and responses; None: with one.
     Changes nothing learned where the function judges each by itself."""
-
-    @field_validator("function")
-    @classmethod
-    def _names_a_function(cls, value: str) -> str:
-        if not re.fullmatch(r"[^\W\d][\w.]*:[^\W\d][\w.]*", value):
-            raise ValueError(f"write it as module:function, got {value!r}")
-        return value
 
 
 PartSpec = Annotated[

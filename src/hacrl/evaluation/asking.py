@@ -23,8 +23,8 @@ from hacrl.evaluation.store import Stored
 from hacrl.evaluation.targets import Target
 from hacrl.phases import Interrupted
 from hacrl.records import Decoding, Prompt
-from hacrl.training.loop import verify
 from hacrl.verify import VerifierPool
+from hacrl.verify.rollouts import verify_rollouts
 
 __all__ = ["Asking", "Watcher"]
 
@@ -163,5 +163,7 @@ class Asking:
             occasion=f"evaluation {prompts[0].id}",
             decoding=Decoding(room, batch_size, settings.greedy, settings.temperature),
         )
-        pool = verify(0, prompts, settings.samples, {self._label: rollouts}, self._verifiers)
+        pool = verify_rollouts(
+            0, prompts, settings.samples, {self._label: rollouts}, self._verifiers
+        )
         return answers_of(pool, self._label)

@@ -21,8 +21,8 @@ from hacrl.fleet import Fleet
 from hacrl.records import Decoding, Prompt
 from hacrl.runs.writing import append_lines
 from hacrl.tasks.fitting import prompt_limit, short_enough
-from hacrl.training.loop import verify
 from hacrl.verify import VerifierPool, make_pool, make_verifiers
+from hacrl.verify.rollouts import verify_rollouts
 
 __all__ = ["HeldOut", "answer_all", "held_out_jobs"]
 
@@ -47,7 +47,7 @@ def answer_all(
         decoding: other than in training.
     """
     rollouts = fleet.sample(prompts, samples, occasion=occasion, decoding=decoding)
-    pool = verify(0, prompts, samples, rollouts, verifiers)
+    pool = verify_rollouts(0, prompts, samples, rollouts, verifiers)
     return {agent: answers_of(pool, agent) for agent in pool.agents}
 
 

@@ -10,7 +10,11 @@ from hacrl.agents.learning.reporting import LearnReport
 from hacrl.agents.policy.reading import Reading
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
-__all__ = ["AgentLost", "Fleet"]
+__all__ = ["AgentLost", "ByLearner", "Fleet"]
+
+
+ByLearner = Mapping[str, Mapping[str, Sequence[Sequence[float]]]]
+"""Advantages by learner, by source, as [prompts][samples]."""
 
 
 class AgentLost(Exception):  # noqa: N818 - the run can go on
@@ -53,8 +57,8 @@ class Fleet(Protocol):
     ) -> Mapping[str, Sequence[Rollout]]:
         """Every agent's responses, grouped by prompt. See `Respondent.sample`."""
 
-    def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> Sequence[LearnReport]:
-        """Let every agent learn from the pool. See `Agent.learn`."""
+    def learn(self, pool: Pool, advantages: ByLearner) -> Sequence[LearnReport]:
+        """Let the learners learn from the pool, each with its own advantages. See `Agent.learn`."""
 
     def save(self, folder: Path) -> None:
         """Write every agent into a folder of its name, as ordinary Hugging Face models."""

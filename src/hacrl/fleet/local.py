@@ -10,6 +10,7 @@ from hacrl.agents.learning.reporting import LearnReport
 from hacrl.agents.policy.loading import SharedModels, load_config, load_tokenizer
 from hacrl.agents.policy.reading import Reading
 from hacrl.config.schema import Recipe
+from hacrl.fleet.base import ByLearner
 from hacrl.fleet.machine import machine
 from hacrl.records import Decoding, Pool, Prompt, Rollout
 
@@ -65,8 +66,8 @@ class LocalFleet:
             for name, agent in self._agents.items()
         }
 
-    def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> list[LearnReport]:
-        return [agent.learn(pool, omega) for agent in self._agents.values()]
+    def learn(self, pool: Pool, advantages: ByLearner) -> list[LearnReport]:
+        return [self._agents[name].learn(pool, own) for name, own in advantages.items()]
 
     def save(self, folder: Path) -> None:
         for name, agent in self._agents.items():

@@ -18,7 +18,7 @@ from hacrl.config import Recipe
 from hacrl.errors import UserError, first_line
 from hacrl.fleet import cluster, placing
 from hacrl.fleet.absence import Absences
-from hacrl.fleet.base import AgentLost
+from hacrl.fleet.base import AgentLost, ByLearner
 from hacrl.fleet.columns import PROMPTS, from_table, to_columns, to_table
 from hacrl.fleet.guard import Guard
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
@@ -159,13 +159,13 @@ class RayFleet:
         )
         return {name: from_table(own, Rollout) for name, own in tables.items()}
 
-    def learn(self, pool: Pool, omega: Sequence[Sequence[float]]) -> list[LearnReport]:
+    def learn(self, pool: Pool, advantages: ByLearner) -> list[LearnReport]:
         # Once; every learner of a node reads the same memory.
         columns = cluster.share(to_columns(pool), "the responses of a step")
         reports = self._ask(
             "learn",
-            self._present(pool.agents),
-            lambda _, actor: actor.learn.remote(columns, omega),
+            self._present(advantages),
+            lambda name, actor: actor.learn.remote(columns, advantages[name]),
         )
         return [report.records() for report in reports.values()]
 

@@ -177,9 +177,11 @@ class Worker:
             )
         return to_table(rollouts, ROLLOUTS)
 
-    def learn(self, pool: PoolColumns, omega: Sequence[Sequence[float]]) -> ReportColumns:
+    def learn(
+        self, pool: PoolColumns, advantage: Mapping[str, Sequence[Sequence[float]]]
+    ) -> ReportColumns:
         with self._with_others():
-            return ReportColumns.of(self._agent.learn(from_columns(pool), omega))
+            return ReportColumns.of(self._agent.learn(from_columns(pool), advantage))
 
     def save(self, folder: Path) -> None:
         with self._with_others():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,10 +96,10 @@ def model_card(
     first = {row["task"]: row for row in reversed(evaluations)}
     sources = {name: task.source for name, task in recipe.tasks.items()}
     head = ModelCardData(
-        base_model=None if resolve(spec.model).is_dir() else spec.model,
+        base_model=None if os.path.isdir(resolve(spec.model)) else spec.model,
         library_name="peft" if adapter else "transformers",
         pipeline_tag="text-generation",
-        tags=["hacrl", recipe.method, "reinforcement-learning", "rlvr"],
+        tags=["hacrl", recipe.method_name, "reinforcement-learning", "rlvr"],
         datasets=sorted({s.id for s in sources.values() if isinstance(s, HubSource)}) or None,
     )
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
@@ -106,7 +107,7 @@ def model_card(
         head=head.to_yaml(),
         agent=agent,
         adapter=adapter,
-        method=recipe.method,
+        method=recipe.method_name,
         tasks=", ".join(recipe.tasks),
         base=_called(spec.model),
         peers=", ".join(
@@ -145,7 +146,7 @@ def _both(first: Mapping[str, Any], last: Mapping[str, Any]) -> list[Mapping[str
 def _called(model: str) -> str:
     """A Hub id as it is; of a local folder its name, since its place means nothing elsewhere."""
     folder = resolve(model)
-    return folder.name if folder.is_dir() and not model.startswith(BUNDLED) else model
+    return folder.name if os.path.isdir(folder) and not model.startswith(BUNDLED) else model
 
 
 def _number(values: Sequence[float | None]) -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from transformers import PreTrainedTokenizerBase
 
+from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.agents.policy.encoding import encode_prompt
 from hacrl.agents.policy.loading import (
     ModelUnavailable,
@@ -82,6 +83,7 @@ def check(recipe: Recipe, console: Console) -> None:
     check_processes(recipe)
     check_loggers(recipe.loggers)
     make_verifiers(recipe.tasks)
+    recipe_algorithm(recipe)
     prompts = load_prompts(recipe.tasks)
     jobs = held_out_jobs(recipe)
     clock = recipe.clock or datetime.now()
@@ -98,7 +100,7 @@ def check(recipe: Recipe, console: Console) -> None:
 
     console.print(
         f"recipe {recipe.name}: {recipe.steps} steps of {recipe.prompts_per_step} prompts, "
-        f"method {recipe.method}, seed {recipe.seed}",
+        f"method {recipe.method_name}, seed {recipe.seed}",
         soft_wrap=True,
     )
     for table in (

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
+
 from hacrl.agents.learning.reporting import LearnReport
+from hacrl.algorithm.base import Algorithm, JointSet, Judgement
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.fleet import Fleet
 from hacrl.phases import Phases
-from hacrl.records import Pool, Prompt, Rollout, Verified
+from hacrl.records import Pool
 from hacrl.tasks import PromptStream
 from hacrl.verify import VerifierPool
+from hacrl.verify.rollouts import verify_rollouts
 
-__all__ = ["StepResult", "co_train", "verify"]
+__all__ = ["Step", "by_learner", "co_train", "joint_set"]
 
 
 @dataclass(frozen=True, slots=True)
-class StepResult:
+class Step:
     """All that one step produced. `seconds` is by phase.
 
-    The agents of `capability` and `omega` are those of the pool; `reports` lacks one that was lost
-    while it learned.
+    The agents of `capability`, `omega` and `judgement` are those of the pool; `reports` lacks one
+    that was lost while it learned.
     """
 
     pool: Pool
     capability: Sequence[float | None]
     omega: Sequence[Sequence[float]]
+    judgement: Judgement
     reports: Sequence[LearnReport]
     seconds: Mapping[str, float]
 
@@ -36,65 +41,56 @@ def co_train(
     prompts: PromptStream,
     verifiers: VerifierPool,
     capability: CapabilityTracker,
+    algorithm: Algorithm,
+    sharing: Mapping[str, Sequence[str]],
     *,
-    start: int = 0,
-    steps: int,
+    steps: range,
     group_size: int,
     phases: Phases,
-    record: Callable[[StepResult], None],
-    evaluate: Callable[[int], None],
-    settle: Callable[[], None],
-    leave: Callable[[], None],
-    checkpoint: Callable[[int], None],
-) -> None:
-    """Let every agent of the fleet learn from everybody's verified rollouts.
+    before_learning: Callable[[], None],
+) -> Iterator[Step]:
+    """Let every agent of the fleet learn from everybody's verified rollouts, step by step.
 
     Args:
-        start: steps that have been completed before.
+        sharing: for every learner, the peers that it learns from.
+        steps: numbers of the steps to make.
         group_size: G, responses per agent and prompt.
-        phases: times each phase and may end the run after one.
-        record: told of every step once it is complete.
-        evaluate: told of the number of completed steps, 0 before the first; evaluates if it is
-            time.
-        settle: returns when no checkpoint is being written any more, and agents may change.
-        leave: called when agents begin to change.
-        checkpoint: told of the number of completed steps; saves the agents if it is time.
+        phases: times each phase and may end the run before one.
+        before_learning: returns when agents may change: nobody reads their weights any more.
     """
-    if start == 0:
-        evaluate(0)
-    for step in range(start, steps):
+    for step in steps:
         batch = prompts.batch(step)
         with phases("sample", step):
             rollouts = fleet.sample(batch, group_size, occasion=f"step {step}")
         with phases("verify", step):
-            pool = verify(step, batch, group_size, rollouts, verifiers)
+            pool = verify_rollouts(step, batch, group_size, rollouts, verifiers)
         capability.observe(pool.rewards(), pool.agents)
         omega = capability.ratios(pool.agents)
+        judgement = algorithm.judge(joint_set(pool, omega, sharing))
         with phases("save", step):
-            settle()
+            before_learning()
         with phases("learn", step):
-            leave()
-            reports = fleet.learn(pool, omega)
-        known = capability.estimates(pool.agents)
-        record(StepResult(pool, known, omega, reports, phases.seconds()))
-        evaluate(step + 1)
-        checkpoint(step + 1)
+            reports = fleet.learn(pool, by_learner(judgement, pool.agents, sharing))
+        estimates = capability.estimates(pool.agents)
+        yield Step(pool, estimates, omega, judgement, reports, phases.seconds())
 
 
-def verify(
-    step: int,
-    batch: Sequence[Prompt],
-    group_size: int,
-    rollouts: Mapping[str, Sequence[Rollout]],
-    verifiers: VerifierPool,
-) -> Pool:
-    """Verify every response once; together they are the joint set of the step."""
-    flat = [rollout for own in rollouts.values() for rollout in own]
-    verdicts = verifiers.verify([(batch[rollout.prompt], rollout.text) for rollout in flat])
-    return Pool(
-        step=step,
-        agents=tuple(rollouts),
-        prompts=tuple(batch),
-        group_size=group_size,
-        rows=tuple(Verified(*row) for row in zip(flat, verdicts, strict=True)),
-    )
+def joint_set(
+    pool: Pool, omega: Sequence[Sequence[float]], sharing: Mapping[str, Sequence[str]]
+) -> JointSet:
+    """What the algorithm sees of a pool. Axes as in `JointSet`, agents in the pool's order."""
+    rewards, ratios = (torch.tensor(x, dtype=torch.float64) for x in (pool.rewards(), omega))
+    member = [[k == j or j in sharing.get(k, ()) for j in pool.agents] for k in pool.agents]
+    return JointSet(pool.agents, rewards, ratios, torch.tensor(member))
+
+
+def by_learner(
+    judgement: Judgement, agents: Sequence[str], sharing: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, list[list[float]]]]:
+    """Advantages for each learner of itself and its sources, as [prompts][samples]."""
+    value = dict(zip(agents, judgement.value_KJPG.tolist(), strict=True))
+    return {
+        k: {j: own for j, own in zip(agents, value[k], strict=True) if j == k or j in sharing[k]}
+        for k in agents
+        if k in sharing
+    }

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from hacrl.records import Pool, Verified
-from hacrl.training.loop import StepResult
+from hacrl.training.loop import Step
 
 __all__ = ["step_metrics"]
 
 
-def step_metrics(result: StepResult, tasks: Sequence[str] = ()) -> list[dict[str, Any]]:
+def step_metrics(result: Step, tasks: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Metrics of every agent for one step. None is a gap, never a zero.
 
     Args:
@@ -25,7 +25,7 @@ def step_metrics(result: StepResult, tasks: Sequence[str] = ()) -> list[dict[str
     rows = []
     for report in result.reports:
         k = pool.agents.index(report.agent)
-        learned = dict(report.metrics)
+        judged = result.judgement.metrics.get(report.agent, {})
         peers = {name: j for j, name in enumerate(pool.agents) if name != report.agent}
         rows.append(
             {
@@ -35,7 +35,8 @@ def step_metrics(result: StepResult, tasks: Sequence[str] = ()) -> list[dict[str
                 "omega": {name: result.omega[k][j] for name, j in peers.items()},
                 **_sampled(pool.of(report.agent)),
                 **({"tasks": _by_task(pool, report.agent, tasks)} if len(tasks) > 1 else {}),
-                **learned,
+                **judged,
+                **report.metrics,
                 "seconds": {name: round(value, 4) for name, value in result.seconds.items()},
             }
         )

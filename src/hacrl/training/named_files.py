@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,13 +29,16 @@ def file_marks(recipe: Recipe) -> dict[str, str]:
     The weights of a model are left out where a checkpoint replaces them: of agents that are trained
     whole, without a reference that stays as it was.
     """
-    return {f"{key}: {path.name}": _digest(path) for key, path in _files(recipe) if path.is_file()}
+    files = ((key, path) for key, path in _files(recipe) if os.path.isfile(path))
+    return {f"{key}: {path.name}": _digest(path) for key, path in files}
 
 
 def _files(recipe: Recipe) -> Iterator[tuple[str, Path]]:
     for name, spec in recipe.agents.items():
         reads_weights = spec.lora is not None or recipe.update.kl > 0
         yield from _of_agent(f"agents.{name}", spec, weights=reads_weights)
+    if not isinstance(recipe.method, str):
+        yield from _of_function("method.function", recipe.method.function)
     for name, task in recipe.tasks.items():
         yield from _of_verifier(f"tasks.{name}.verifier", task.verifier)
 
@@ -55,9 +59,7 @@ def _of_agent(key: str, spec: AgentSpec, *, weights: bool) -> Iterator[tuple[str
 def _of_verifier(key: str, spec: VerifierSpec) -> Iterator[tuple[str, Path]]:
     match spec:
         case PythonVerifier():
-            module = importlib.util.find_spec(spec.function.partition(":")[0])
-            if module is not None and module.origin is not None:
-                yield f"{key}.function", Path(module.origin)
+            yield from _of_function(f"{key}.function", spec.function)
         case CommandVerifier():
             # A program found on the path is the system's; its arguments may be the user's files.
             for word in spec.argv[:1] if "/" in spec.argv[0] else ():
@@ -70,8 +72,14 @@ def _of_verifier(key: str, spec: VerifierSpec) -> Iterator[tuple[str, Path]]:
             return
 
 
+def _of_function(key: str, function: str) -> Iterator[tuple[str, Path]]:
+    module = importlib.util.find_spec(function.partition(":")[0])
+    if module is not None and module.origin is not None:
+        yield key, Path(module.origin)
+
+
 def _in_folder(folder: Path, suffixes: set[str]) -> list[Path]:
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # False, too, where a name is too long for any file
         return []
     return sorted(path for path in folder.iterdir() if path.suffix in suffixes)
 

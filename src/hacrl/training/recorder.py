@@ -15,7 +15,7 @@ from hacrl.runs.folder import RunFolder
 from hacrl.runs.writing import explain_disk
 from hacrl.training.advice import Advisor
 from hacrl.training.loggers import Loggers
-from hacrl.training.loop import StepResult
+from hacrl.training.loop import Step
 from hacrl.training.metrics import step_metrics
 
 __all__ = ["Recorder"]
@@ -44,7 +44,7 @@ class Recorder:
         self._advisor = Advisor()
         self.score: float | None = None
 
-    def step(self, result: StepResult) -> None:
+    def step(self, result: Step) -> None:
         """Write a step's rollouts, lessons and metrics, and say what is worth saying.
 
         Raises:

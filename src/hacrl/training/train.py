@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
 from hacrl.config.cautions import cautions
@@ -126,6 +127,7 @@ def _attempt(
     data = {task: fingerprint(p for p in prompts if p.task == task) for task in recipe.tasks}
     progress = found.progress() if found else None
     verifiers = make_pool(recipe.tasks, recipe.verification)
+    algorithm = recipe_algorithm(recipe)
     files = file_marks(recipe)
     if found and progress:
         check_data(found, progress, data, files, accept_changes=accept_changes, note=observer.note)
@@ -154,6 +156,8 @@ def _attempt(
             root, recipe, overwrite=overwrite or resume, machines=fleet.machines(), clock=clock
         )
     start = progress.completed if progress else 0
+    weights = {name: task.weight for name, task in recipe.tasks.items()}
+    stream = PromptStream(fitting, recipe.prompts_per_step, recipe.seed, weights)
     loggers = Loggers(recipe, run.path, observer.note, start)
     recorder = Recorder(recipe, run, observer, loggers, start)
 
@@ -167,34 +171,34 @@ def _attempt(
         verifiers,
         loggers,
         finish_phase_on_interrupt() as stop,
+        Saver(recipe, run, fleet.checkpoint, data, files, start) as saver,
     ):
-        phases = Phases(observer.phase, stop)
-        with (
-            Saver(recipe, run, fleet.checkpoint, data, files, start) as saver,
-            _kept_whatever_happens(run, fleet, saver, observer, phases),
-        ):
-            co_train(
+
+        def begin(phase: str, step: int) -> None:
+            if phase == "learn":
+                saver.leave()
+            observer.phase(phase, step)
+
+        phases = Phases(begin, stop)
+        with _kept_whatever_happens(run, fleet, saver, observer, phases):
+            if start == 0:
+                evaluate(0)
+            for step in co_train(
                 fleet,
-                PromptStream(
-                    fitting,
-                    recipe.prompts_per_step,
-                    recipe.seed,
-                    {name: task.weight for name, task in recipe.tasks.items()},
-                ),
+                stream,
                 verifiers,
                 capability,
-                start=start,
-                steps=recipe.steps,
+                algorithm,
+                {name: recipe.sources(name) for name in recipe.agents},
+                steps=range(start, recipe.steps),
                 group_size=recipe.group_size,
                 phases=phases,
-                record=recorder.step,
-                evaluate=evaluate,
-                settle=saver.settle,
-                leave=saver.leave,
-                checkpoint=lambda completed: saver.after(
-                    completed, capability.state(), recorder.score
-                ),
-            )
+                before_learning=saver.settle,
+            ):
+                recorder.step(step)
+                completed = step.pool.step + 1
+                evaluate(completed)
+                saver.after(completed, capability.state(), recorder.score)
     return run
 
 

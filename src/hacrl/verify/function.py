@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
-import os
 import pickle
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
-from hacrl.errors import UserError
+from hacrl.functions import resolve
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Case, Verifier
 
@@ -101,31 +98,6 @@ class Function(Verifier):
             f"{self.function} returned {type(result).__name__}; "
             "it may return bool, a number, Verdict or None"
         )
-
-
-def resolve(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names. Modules in the current folder are found as well.
-
-    Raises:
-        UserError: there is no such module or function, or importing the module fails.
-    """
-    module_name, _, path = name.partition(":")
-    if os.getcwd() not in sys.path:  # a console script starts without it
-        sys.path.append(os.getcwd())
-    try:
-        found: Any = importlib.import_module(module_name)
-    # A user's module may raise anything.
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise UserError(f"module {module_name} cannot be imported ({reason})") from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UserError(f"module {module_name} has no {path}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise UserError(f"{name} is not a function")
-    function: Callable[..., Any] = found
-    return function
 
 
 def _result(value: Any) -> Any:

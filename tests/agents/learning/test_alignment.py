@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.agents.test_learner import LONGEST, learner_of, lessons_of
 
 from hacrl.agents.learning.alignment import cosine, measure_alignment, probe
 from hacrl.agents.learning.lessons import Lesson
 from hacrl.agents.policy.policy import Policy
 from hacrl.config import recipe_from_dict
 from hacrl.training.train import train
+from tests.agents.learning.test_learner import LONGEST, learner_of, lessons_of
 from tests.tolerances import rounding, terms
 
 pytestmark = pytest.mark.numerics

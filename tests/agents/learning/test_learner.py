@@ -21,6 +21,7 @@ from hacrl.agents.sampling.hugging_face import sample
 from hacrl.config.schema import Clip, Optimizer, Ratio, Update
 from hacrl.errors import UserError
 from hacrl.records import Rollout
+from tests.algorithms import algorithm
 from tests.tolerances import assert_close, assert_close_gradients, rounding, terms
 
 pytestmark = pytest.mark.numerics
@@ -65,10 +66,12 @@ def learner_of(
         reference,
         temperature=1.0,
         mini_batches=update.mini_batches,
-        ratio=Ratio.model_validate({k: v for k, v in changes.items() if k in Ratio.model_fields}),
-        clip=Clip.model_validate(
-            {"own_low": 0.2, "own_high": 0.2}
-            | {k: v for k, v in changes.items() if k in Clip.model_fields}
+        algorithm=algorithm(
+            Ratio.model_validate({k: v for k, v in changes.items() if k in Ratio.model_fields}),
+            Clip.model_validate(
+                {"own_low": 0.2, "own_high": 0.2}
+                | {k: v for k, v in changes.items() if k in Clip.model_fields}
+            ),
         ),
         update=update,
         optimizer=Optimizer(learning_rate=RATE, max_grad_norm=1e9, schedule="constant"),
@@ -299,8 +302,7 @@ def test_every_schedule_warms_up_and_counts_updates(
         None,
         temperature=1.0,
         mini_batches=4,
-        ratio=Ratio(),
-        clip=Clip(),
+        algorithm=algorithm(),
         update=Update(),
         optimizer=Optimizer(learning_rate=RATE, schedule=schedule, warmup_updates=warmup),
         total_updates=TOTAL,
@@ -322,8 +324,7 @@ def test_the_gradient_is_clipped_to_its_largest_norm(kim: Policy) -> None:
             None,
             temperature=1.0,
             mini_batches=1,
-            ratio=Ratio(),
-            clip=Clip(),
+            algorithm=algorithm(),
             update=Update(),
             optimizer=Optimizer(learning_rate=1e3, max_grad_norm=limit, epsilon=1e3),
             total_updates=1,
@@ -453,8 +454,7 @@ def test_a_restored_learner_goes_on_as_the_first_one_would(
             None,
             temperature=1.0,
             mini_batches=2,
-            ratio=Ratio(),
-            clip=Clip(own_low=0.5, own_high=0.5, delta=0.9),
+            algorithm=algorithm(clip=Clip(own_low=0.5, own_high=0.5, delta=0.9)),
             update=Update(),
             optimizer=Optimizer(learning_rate=RATE, schedule=schedule, warmup_updates=3),
             total_updates=20,

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.agents.test_learner import LONGEST, learner_of, lessons_of
 
 from hacrl.agents.learning.learner import Learner, UpdateOutcome
 from hacrl.agents.learning.lessons import Lesson
@@ -18,6 +17,7 @@ from hacrl.agents.learning.loss import Loss
 from hacrl.agents.learning.outcomes import RowOutcome
 from hacrl.agents.learning.screening import Screening
 from hacrl.agents.policy.policy import Policy
+from tests.agents.learning.test_learner import LONGEST, learner_of, lessons_of
 from tests.tolerances import assert_close_gradients, rounding, terms
 
 pytestmark = pytest.mark.numerics

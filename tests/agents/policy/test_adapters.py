@@ -22,9 +22,10 @@ from hacrl.agents.policy.loading import SharedModels, load_policy
 from hacrl.agents.policy.policy import Policy, restore_policy, save_policy
 from hacrl.config import AgentSpec
 from hacrl.config.lora import Lora
-from hacrl.config.schema import Clip, Optimizer, Ratio, Update
+from hacrl.config.schema import Clip, Optimizer, Update
 from hacrl.errors import UserError
 from hacrl.records import Rollout
+from tests.algorithms import algorithm
 from tests.tolerances import assert_close, terms
 
 pytestmark = pytest.mark.numerics
@@ -252,8 +253,7 @@ def test_a_quantized_base_trains_its_adapter(llama_folder: Path, tmp_path: Path)
             None,
             temperature=1.0,
             mini_batches=1,
-            ratio=Ratio(),
-            clip=Clip(own_low=0.5, own_high=0.5),
+            algorithm=algorithm(clip=Clip(own_low=0.5, own_high=0.5)),
             update=Update(),
             optimizer=Optimizer(learning_rate=1e-2),
             total_updates=1,

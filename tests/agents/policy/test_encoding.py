@@ -14,8 +14,7 @@ from hacrl.agents.policy.encoding import decode_response, encode_foreign, encode
 from hacrl.agents.policy.policy import Policy
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
-
-from .conftest import byte_tokenizer, character_tokenizer, make_policy
+from tests.agents.conftest import byte_tokenizer, character_tokenizer, make_policy
 
 BYTES = make_policy("bytes", "llama", byte_tokenizer(begin=True, merges=True))
 CHARACTERS = make_policy("characters", "qwen", character_tokenizer())
@@ -40,7 +39,7 @@ def test_own_ids_are_the_sampled_ones_even_where_the_tokenizer_would_merge(lee: 
     split = [ids_of(lee, "1")[0], ids_of(lee, "2")[0], lee.stop_ids[0]]
     assert split[:2] != ids_of(lee, "12"), "the tokenizer must prefer another split"
     rollout = Rollout(0, "lee", 0, 0, "12", tuple(split), (-1.0, -2.0, -3.0), True)
-    (lesson,) = make_lessons(lee, pool_of(rollout), (), {"lee": [[0.5]]}, [[7]])
+    (lesson,) = make_lessons(lee, pool_of(rollout), {"lee": [[0.5]]}, [[7]])
     assert list(lesson.response_ids) == split
     assert lesson.rollout.logprob == -6.0
     assert lesson.rollout.length == 3
@@ -112,9 +111,9 @@ def test_unshareable_rows_are_left_out_of_the_peers_lessons_and_kept_in_the_own(
     theirs = Rollout(0, "lee", 0, 0, "�", (1, 2), (-1.0, -1.0), False, "undecodable")
     mine = Rollout(0, "kim", 0, 0, "1", (3, 1), (-1.0, -1.0), True)
     advantage = {"kim": [[1.0]], "lee": [[1.0]]}
-    for_kim = make_lessons(kim, pool_of(mine, theirs), ("lee",), advantage, [[5]])
+    for_kim = make_lessons(kim, pool_of(mine, theirs), advantage, [[5]])
     assert [lesson.left_out for lesson in for_kim] == [None, "undecodable"]
-    for_lee = make_lessons(lee, pool_of(mine, theirs), (), advantage, [[5]])
+    for_lee = make_lessons(lee, pool_of(mine, theirs), {"lee": [[1.0]]}, [[5]])
     assert [lesson.left_out for lesson in for_lee] == [None]
 
 
@@ -127,13 +126,13 @@ def test_rows_without_a_reward_are_left_out(kim: Policy) -> None:
         1,
         (Verified(rollout, Verdict(float("nan"), Outcome.SCORER_ERROR)),),
     )
-    (lesson,) = make_lessons(kim, pool, (), {"kim": [[0.0]]}, [[5]])
+    (lesson,) = make_lessons(kim, pool, {"kim": [[0.0]]}, [[5]])
     assert lesson.left_out == "unscored"
 
 
 def test_rows_longer_than_the_model_can_address_are_left_out(kim: Policy) -> None:
     rollout = Rollout(0, "kim", 0, 0, "1", (3,) * 250, (-1.0,) * 250, False)
-    (lesson,) = make_lessons(kim, pool_of(rollout), (), {"kim": [[1.0]]}, [[5] * 7])
+    (lesson,) = make_lessons(kim, pool_of(rollout), {"kim": [[1.0]]}, [[5] * 7])
     assert lesson.left_out == "too_long"
 
 

@@ -17,12 +17,11 @@ from hacrl.agents.respondent import Respondent
 from hacrl.cli.app import app
 from hacrl.config import recipe_from_dict
 from hacrl.records import Decoding, Outcome, Pool, Prompt, Rollout, Verdict, Verified
-from hacrl.training.loop import verify
 from hacrl.training.train import train
 from hacrl.verify import Exact, VerifierPool
+from hacrl.verify.rollouts import verify_rollouts
+from tests.agents.conftest import byte_tokenizer, make_policy
 from tests.evaluation.conftest import save_model
-
-from .conftest import byte_tokenizer, make_policy
 
 PROMPT = Prompt("t/0", "t", "1+1?", "2")
 TURNS = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
@@ -50,7 +49,7 @@ def lessons_of(policy: Policy, text: str, prompt: Prompt = PROMPT) -> Any:
     respondent = Respondent(policy, Decoding(4, 1), seed=0)
     values = {policy.name: [[1.0]], "peer": [[1.0]]}
     ids, opening = respondent.encode(prompt), respondent.opening(prompt)
-    return make_lessons(policy, pool, ("peer",), values, [ids], [opening])
+    return make_lessons(policy, pool, values, [ids], [opening])
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
@@ -111,7 +110,7 @@ def test_cut_reasoning_is_no_answer() -> None:
     respondent = Respondent(policy_with(opened("<think>\n")), Decoding(6, 8), seed=0)
     rollouts = respondent.sample([PROMPT], 8, occasion="test")
     with VerifierPool({"t": Exact(marker=None)}) as verifiers:
-        pool = verify(0, [PROMPT], 8, {"ann": rollouts}, verifiers)
+        pool = verify_rollouts(0, [PROMPT], 8, {"ann": rollouts}, verifiers)
     assert {row.verdict.outcome for row in pool.rows} == {Outcome.NO_ANSWER}
 
 

@@ -18,9 +18,10 @@ from hacrl.agents.learning.loss import Loss
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.sharding import ALONE, Share, shard, whole
 from hacrl.agents.sampling.hugging_face import Sample, sample
-from hacrl.config.schema import Clip, Ratio, Update
+from hacrl.config.schema import Clip, Update
 from hacrl.records import Rollout
 from tests.agents.conftest import byte_tokenizer, make_policy
+from tests.algorithms import algorithm
 from tests.tolerances import assert_close, assert_close_gradients, rounding, terms
 
 LENGTHS = (5, 2, 9, 3, 7)
@@ -94,8 +95,7 @@ def work(policy: Policy, count: int, checkpointing: bool) -> Result:
         policy,
         None,
         temperature=0.9,
-        ratio=Ratio(),
-        clip=Clip(delta=0.9, own_low=5.0, own_high=5.0),
+        algorithm=algorithm(clip=Clip(delta=0.9, own_low=5.0, own_high=5.0)),
         update=Update(micro_batch_tokens=16, gradient_checkpointing=checkpointing),
     )
     value, outcomes = loss.backward(lessons(count), range(count), update=0)

@@ -16,8 +16,7 @@ from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.templates import parse_template, prints_the_clock, render
 from hacrl.errors import UserError
 from hacrl.records import Prompt
-
-from .conftest import byte_tokenizer, make_policy
+from tests.agents.conftest import byte_tokenizer, make_policy
 
 LONG = 'If 12 apples cost 3 € and <b>7</b> pears cost "5", what do\n\n  both cost?\tSay it.  '
 

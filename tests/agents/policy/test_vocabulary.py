@@ -18,8 +18,7 @@ from hacrl.agents.policy.reading import read
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
-
-from .conftest import byte_tokenizer, make_policy
+from tests.agents.conftest import byte_tokenizer, make_policy
 
 TEMPLATE = (
     "{% for m in messages %}<begin>{{ m.role }}\n{{ m.content | trim }}<end>{% endfor %}"
@@ -55,13 +54,13 @@ def test_such_a_rollout_teaches_its_author_alone(kim: Policy, lee: Policy) -> No
     pool = Pool(
         0, ("lee",), (Prompt("p", "t", "q", "g"),), 1, (Verified(odd, Verdict(1.0, Outcome.RIGHT)),)
     )
-    (own,) = make_lessons(lee, pool, (), {"lee": [[1.0]]}, [[5]])
+    (own,) = make_lessons(lee, pool, {"lee": [[1.0]]}, [[5]])
     assert own.left_out is None
     mine = dataclasses.replace(odd, agent="kim", unshareable=None)
     both = Pool(
         0, ("kim", "lee"), pool.prompts, 1, (Verified(mine, pool.rows[0].verdict), *pool.rows)
     )
-    lessons = make_lessons(kim, both, ("lee",), {"kim": [[1.0]], "lee": [[1.0]]}, [[5]])
+    lessons = make_lessons(kim, both, {"kim": [[1.0]], "lee": [[1.0]]}, [[5]])
     assert [lesson.left_out for lesson in lessons] == [None, "no_token"]
 
 

@@ -21,7 +21,8 @@ from hacrl.agents.learning.optimizer_state import load_optimizer, save_optimizer
 from hacrl.agents.learning.outcomes import RowOutcome
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.sharding import whole
-from hacrl.config.schema import Clip, Optimizer, Ratio, Update
+from hacrl.algorithm.base import Algorithm
+from hacrl.config.schema import Optimizer, Update
 
 __all__ = ["Learner", "UpdateOutcome"]
 
@@ -47,6 +48,7 @@ class Learner:
         reference: frozen, for the KL term; needed if `update.kl` is above 0. It may be the same
             model without the adapter.
         temperature: at which the responses were sampled.
+        algorithm: has the objective.
         mini_batches: M, own mini-batches a step.
         total_updates: of the whole run, for the schedule.
 
@@ -60,16 +62,15 @@ class Learner:
         reference: Policy | None,
         *,
         temperature: float,
+        algorithm: Algorithm,
         mini_batches: int,
-        ratio: Ratio,
-        clip: Clip,
         update: Update,
         optimizer: Optimizer,
         total_updates: int,
     ) -> None:
         self._policy = policy
         self._loss = Loss(
-            policy, reference, temperature=temperature, ratio=ratio, clip=clip, update=update
+            policy, reference, temperature=temperature, algorithm=algorithm, update=update
         )
         self._mini_batches = mini_batches
         self._order = update.order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,10 @@ from hacrl.agents.policy.policy import Policy
 from hacrl.records import Pool, Rollout, Verified
 
 __all__ = ["Lesson", "make_lessons"]
+
+
+_Encoded = tuple[Sequence[int], str | None]
+"""Ids for the learner, and why it cannot use them, if so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,6 @@ class Lesson:
 def make_lessons(
     policy: Policy,
     pool: Pool,
-    sources: Sequence[str],
     advantage: Mapping[str, Sequence[Sequence[float]]],
     prompt_ids: Sequence[Sequence[int]],
     openings: Sequence[str] | None = None,
@@ -58,42 +62,52 @@ def make_lessons(
     """Lessons from the learner's own responses first, then from its sources'.
 
     Args:
-        advantage: for every agent that is learned from, values as [prompts][samples].
+        advantage: for every agent that is learned from, the learner itself included, values as
+            [prompts][samples]; NaN where the algorithm does not use a response.
         prompt_ids: the batch's prompts in the learner's tokens.
         openings: what each of them opens at its end, see `openings.find_opening`; None: nothing.
     """
     lessons = []
     openings = openings or [""] * len(prompt_ids)
     limit = policy.max_tokens
+    sources = [agent for agent in advantage if agent != policy.name]
     for agent in (policy.name, *sources):
         rows = pool.of(agent)
-        encoded = _own(rows) if agent == policy.name else _foreign(policy, rows, openings)
-        for row, (ids, left_out) in zip(rows, encoded, strict=True):
+        values = [advantage[agent][row.rollout.prompt][row.rollout.sample] for row in rows]
+        reasons = [_unusable(row, value) for row, value in zip(rows, values, strict=True)]
+        encoded: list[_Encoded]
+        if agent == policy.name:
+            encoded = [(row.rollout.token_ids, why) for row, why in zip(rows, reasons, strict=True)]
+        else:
+            encoded = _foreign(policy, rows, reasons, openings)
+        for row, value, (ids, left_out) in zip(rows, values, encoded, strict=True):
             rollout = row.rollout
             prompt = prompt_ids[rollout.prompt]
             if left_out is None and limit and len(prompt) + len(ids) > limit:
                 left_out = "too_long"
-            value = advantage[agent][rollout.prompt][rollout.sample]
+            value = 0.0 if math.isnan(value) else value
             lessons.append(Lesson(rollout, agent == policy.name, value, prompt, ids, left_out))
     return lessons
 
 
-_Encoded = tuple[Sequence[int], str | None]
-"""Ids for the learner, and why it cannot use them, if so."""
+def _unusable(row: Verified, advantage: float) -> str | None:
+    if row.verdict.reward is None:
+        return "unscored"
+    return "not_used" if math.isnan(advantage) else None
 
 
-def _own(rows: Sequence[Verified]) -> list[_Encoded]:
-    return [
-        (row.rollout.token_ids, "unscored" if row.verdict.reward is None else None) for row in rows
-    ]
-
-
-def _foreign(policy: Policy, rows: Sequence[Verified], openings: Sequence[str]) -> list[_Encoded]:
+def _foreign(
+    policy: Policy,
+    rows: Sequence[Verified],
+    reasons: Sequence[str | None],
+    openings: Sequence[str],
+) -> list[_Encoded]:
+    """Peers' responses in the learner's tokens, but for those that are unusable for a reason."""
     results: list[_Encoded] = []
     texts: dict[int, str] = {}
-    for i, row in enumerate(rows):
+    for i, (row, reason) in enumerate(zip(rows, reasons, strict=True)):
         rollout = row.rollout
-        left_out = "unscored" if row.verdict.reward is None else rollout.unshareable
+        left_out = reason or rollout.unshareable
         if left_out is None:
             text = without_opening(rollout.text, openings[rollout.prompt])
             if text is None:

@@ -20,8 +20,9 @@ from hacrl.agents.learning.screening import Screening
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.prompt_pass import can_share_prompts
 from hacrl.agents.policy.sharding import resharded
-from hacrl.algorithm.objective import Rows, Terms, kl_term, objective, stepwise_bounds
-from hacrl.config.schema import Clip, Ratio, Update
+from hacrl.algorithm.base import Algorithm
+from hacrl.algorithm.objective import Rows, Terms, kl_term
+from hacrl.config.schema import Update
 
 __all__ = ["Loss"]
 
@@ -35,6 +36,7 @@ class Loss:
         policy: whose weights, or adapter, get the gradients.
         reference: frozen, for the KL term. It may be the same model without the adapter.
         temperature: at which the responses were sampled.
+        algorithm: has the objective.
 
     Attributes:
         micro_batch_tokens: padded tokens that are computed at once.
@@ -47,15 +49,13 @@ class Loss:
         reference: Policy | None,
         *,
         temperature: float,
-        ratio: Ratio,
-        clip: Clip,
+        algorithm: Algorithm,
         update: Update,
     ) -> None:
         self._policy = policy
         self._reference = reference
         self._temperature = temperature
-        self._ratio = ratio
-        self._clip = clip
+        self._algorithm = algorithm
         self._update = update
         on_cpu = policy.device.type == "cpu"
         self._wanted_tokens = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
@@ -245,10 +245,10 @@ class Loss:
             return torch.tensor(values, dtype=torch.float32, device=device)
 
         old_RT = torch.zeros_like(logprob_RT)
-        if self._ratio.level == "token":
+        if self._algorithm.token_level:
             for row, lesson in enumerate(lessons):
                 old_RT[row, : lesson.rollout.length] = floats(lesson.old_logprobs)
-        return objective(
+        return self._algorithm.objective(
             Rows(
                 logprob_RT=logprob_RT,
                 mask_RT=mask_RT,
@@ -260,12 +260,7 @@ class Loss:
                 ),
                 old_logprob_RT=old_RT,
             ),
-            level=self._ratio.level,
-            length=self._ratio.length,
-            alpha=self._ratio.alpha,
-            own_clip=(self._clip.own_low, self._clip.own_high),
-            cross_clip=self._clip.cross,
-            cross_bounds=stepwise_bounds(self._clip.delta, self._clip.delta_step, update),
+            update,
         )
 
     def _autocast(self) -> AbstractContextManager[object]:

@@ -12,7 +12,6 @@ from typing import Any
 from hacrl.agents.learning.learner import UpdateOutcome
 from hacrl.agents.learning.lessons import Lesson
 from hacrl.agents.learning.outcomes import RowOutcome
-from hacrl.algorithm.advantages import Baselines
 from hacrl.algorithm.objective import LOG_RATIO_LIMIT
 
 __all__ = ["LearnReport", "LessonRecord", "Metrics", "make_report"]
@@ -64,8 +63,6 @@ def make_report(
     lessons: Sequence[Lesson],
     rows: Mapping[int, RowOutcome],
     updates: Sequence[UpdateOutcome],
-    baselines: Baselines,
-    learner: int,
     *,
     skipped_in_a_row: int,
     reduced_micro_batch_tokens: int | None,
@@ -74,7 +71,6 @@ def make_report(
 
     Args:
         rows: outcome of each computed lesson, by index.
-        baselines: of all learners; `learner` is this one's index.
         skipped_in_a_row: updates up to now, earlier steps included.
         reduced_micro_batch_tokens: that memory had room for, None if for the recipe's.
     """
@@ -89,7 +85,6 @@ def make_report(
         "gradient_norm": _mean(u.gradient_norm for u in applied),
         "learning_rate": updates[-1].learning_rate if updates else None,
         "logprob_gap": max(_gaps(lessons, rows), default=None),
-        **_baseline_metrics(baselines, learner),
         "own": _source_metrics(lessons, rows, name),
         "sources": {source: _source_metrics(lessons, rows, source) for source in sources},
     }
@@ -108,18 +103,6 @@ def _gaps(lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome]) -> Iterator
                 yield abs(difference) / lesson.rollout.length
         elif lesson.own and row.update == 0 and row.finite:
             yield abs(row.log_ratio)
-
-
-def _baseline_metrics(baselines: Baselines, k: int) -> Metrics:
-    own_P, signal_P = baselines.own_KP[k], baselines.signal_KP[k]
-    bias_P = (baselines.mean_KP[k] - own_P)[~own_P.isnan()]
-    return {
-        "baseline_bias": float(bias_P.mean()) if len(bias_P) else None,
-        "guard_rate": float(baselines.guarded_KP[k].double().mean()),
-        "groups": len(signal_P),
-        "groups_without_signal": int((~signal_P).sum()),
-        "groups_with_signal_from_peers_only": int((signal_P & ~baselines.own_signal_KP[k]).sum()),
-    }
 
 
 def _source_metrics(

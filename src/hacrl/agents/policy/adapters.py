@@ -8,6 +8,7 @@ share the weights of one model. Whoever uses the model says first whose adapter 
 from __future__ import annotations
 
 import copy
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -234,7 +235,7 @@ def _check_layers(name: str, model: PreTrainedModel, config: LoraConfig) -> None
 
 def _location(name: str, adapter: str) -> str:
     path = resolve(adapter)
-    if path.is_dir():
+    if os.path.isdir(path):
         return str(path)
     if adapter.startswith((".", "/", "~")) or adapter.count("/") > 1:
         raise UserError(f"agent {name}: lora.adapter {adapter} does not exist")
