@@ -35,7 +35,10 @@ def test_the_page_of_one_run_lies_in_it_and_of_several_here(
     assert not (second / "report.html").exists()
 
 
-def test_figures_are_written_in_both_formats(copy_run: CopyRun, tmp_path: Path) -> None:
+def test_figures_are_written_in_both_formats(
+    copy_run: CopyRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hacrl.report.drawing._svg", lambda *_: "<svg/>")  # those of the page
     folder, figures = copy_run(), tmp_path / "figures"
     text = shown(folder, figures=figures)
     assert f"figures: 11 in {figures}, each as .png and .svg" in text
