@@ -13,7 +13,7 @@ PROMPT = Prompt("t/0", "t", "1+1=", "2")
 
 
 def row(agent: str, prompt: int, sample: int, reward: float | None = 1.0) -> Verified:
-    rollout = Rollout(prompt, agent, sample, 0, "2", (5, 1), (-0.25, -0.5), True)
+    rollout = Rollout(prompt, agent, sample, 0, "2", -0.75, 2, True)
     return Verified(rollout, Verdict(reward, Outcome.RIGHT))
 
 
@@ -55,9 +55,3 @@ def test_a_pool_refuses_missing_or_misplaced_rows() -> None:
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
 def test_a_reward_that_is_no_number_means_unscored(reward: float) -> None:
     assert Verdict(reward, Outcome.RIGHT).reward is None
-
-
-def test_logprob_and_length_include_the_end_token() -> None:
-    rollout = row("a", 0, 0).rollout
-    assert rollout.logprob == -0.75
-    assert rollout.length == 2

@@ -1,8 +1,8 @@
 """What travels between the controller and the agents: text and numbers, never a tensor.
 
 The records hold plain Python values, so they pickle, become Arrow columns, and can be stored as
-Parquet. A rollout carries its token ids for its owner alone; every other agent encodes the text
-by itself.
+Parquet. A rollout carries no token ids: its author keeps those, and every other agent encodes the
+text by itself.
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ class Rollout:
         policy_version: number of optimizer updates its author had made.
         text: the decoded response without the end token. Where the author's prompt ends in an
             opening of reasoning such as `<think>`, it begins with that, which nobody drew.
-        token_ids: what was sampled, end token included. Meaningful to the author alone.
-        token_logprobs: log-probability in nats of each sampled token at the sampling temperature.
+        logprob: log π_old(y), the sum over the author's own tokens, end token included, in nats at
+            the sampling temperature (Eq. 11).
+        length: |y| in the author's tokens, end token included.
         finished: whether the author ended the response itself, as opposed to the length limit.
         unshareable: why the text cannot be given to others, None if it can.
     """
@@ -119,20 +120,10 @@ class Rollout:
     sample: int
     policy_version: int
     text: str
-    token_ids: tuple[int, ...]
-    token_logprobs: tuple[float, ...]
+    logprob: float
+    length: int
     finished: bool
     unshareable: str | None = None
-
-    @property
-    def logprob(self) -> float:
-        """log π_old(y): sum over the author's own tokens, end token included (Eq. 11)."""
-        return math.fsum(self.token_logprobs)
-
-    @property
-    def length(self) -> int:
-        """|y| in the author's tokens, end token included."""
-        return len(self.token_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Stub:
 
     def sample(self, *_: object, **__: object) -> Mapping[str, Sequence[Rollout]]:
         self.work("sample", 1.0)
-        return {"kim": [Rollout(0, "kim", i, 0, "1", (1,), (-1.0,), True) for i in range(2)]}
+        return {"kim": [Rollout(0, "kim", i, 0, "1", -1.0, 1, True) for i in range(2)]}
 
     def verify(self, pairs: Sequence[object]) -> list[Verdict]:
         self.work("verify", 10.0)

@@ -207,8 +207,7 @@ def test_the_run_folder_holds_everything(tiny_recipe: MakeRecipe, tmp_path: Path
     table = pq.read_table(folder.path / "rollouts" / "step-000002.parquet").to_pylist()
     assert len(table) == 2 * 8 * 8
     for row in table:
-        assert len(row["token_ids"]) == len(row["token_logprobs"]) == row["length"]
-        assert row["logprob"] == pytest.approx(sum(row["token_logprobs"]))
+        assert row["length"] > 0 > row["logprob"]
         assert row["policy_version"] == 4
         assert row["reward"] == float(row["outcome"] == "right")
     lessons = pq.read_table(folder.path / "lessons" / "step-000002.parquet").to_pylist()

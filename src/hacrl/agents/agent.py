@@ -189,6 +189,7 @@ class Agent(Respondent):
             pool,
             advantage,
             [self.encode(prompt) for prompt in pool.prompts],
+            self._drawn,
             [self.opening(prompt) for prompt in pool.prompts],
         )
         recompute = self._recompute

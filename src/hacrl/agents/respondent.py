@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hacrl.agents.policy.encoding import decode_response, encode_prompt
 from hacrl.agents.policy.openings import find_opening
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.reading import Reading, read
+from hacrl.agents.sampling.hugging_face import Sample
 from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler
 from hacrl.records import Decoding, Prompt, Rollout, Turn
 from hacrl.seeding import derive_seed
@@ -36,6 +38,7 @@ class Respondent:
         self._sampler = sampler or HuggingFaceSampler(policy)
         self._prompt_ids: dict[tuple[Turn, ...], list[int]] = {}
         self._openings: dict[tuple[Turn, ...], str] = {}
+        self._drawn: dict[tuple[int, int], Sample] = {}  # by prompt and sample, of the last draw
 
     @property
     def positions(self) -> int | None:
@@ -63,7 +66,8 @@ class Respondent:
         Args:
             occasion: names the draw, such as `step 3`. The same occasion draws the same numbers;
                 nothing else depends on it, and torch's random state is left alone.
-            decoding: other than in training.
+            decoding: other than in training. Without it the tokens are kept until the next such
+                draw, to be learned from.
         """
         self._policy.activate()
         how = decoding or self._decoding
@@ -73,6 +77,12 @@ class Respondent:
             how,
             derive_seed(self._seed, "sample", self.name, occasion),
         )
+        if decoding is None:
+            self._drawn = {
+                (position, number): one
+                for position, group in enumerate(groups)
+                for number, one in enumerate(group)
+            }
         rollouts = []
         for position, group in enumerate(groups):
             opening = self.opening(prompts[position])
@@ -85,8 +95,8 @@ class Respondent:
                         sample=number,
                         policy_version=self.version,
                         text=opening + text,
-                        token_ids=tuple(one.token_ids),
-                        token_logprobs=tuple(one.logprobs),
+                        logprob=math.fsum(one.logprobs),
+                        length=len(one.token_ids),
                         finished=one.finished,
                         unshareable=unshareable,
                     )

@@ -135,7 +135,7 @@ def write_answers(path: Path, answers: Iterable[Answer]) -> None:
     rows = [asdict(answer) for answer in answers]
     columns = {field.name: [row[field.name] for row in rows] for field in fields(Answer)}
     try:
-        write_parquet(path, columns, ANSWERS)
+        write_parquet(path, pa.table(columns, schema=ANSWERS))
     except OSError as error:
         raise UserError(
             f"{path}: cannot be written ({error.strerror or error})\n"

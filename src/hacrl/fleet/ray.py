@@ -14,12 +14,13 @@ from ray.exceptions import GetTimeoutError
 
 from hacrl.agents.learning.reporting import LearnReport
 from hacrl.agents.policy.reading import Reading
+from hacrl.columns import PROMPTS, from_table, to_table
 from hacrl.config import Recipe
 from hacrl.errors import UserError, first_line
 from hacrl.fleet import cluster, placing
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost, ByLearner
-from hacrl.fleet.columns import PROMPTS, from_table, to_columns, to_table
+from hacrl.fleet.columns import to_columns
 from hacrl.fleet.guard import Guard
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
 from hacrl.fleet.ranks import FETCH, Asked, RankError, Ranks

@@ -22,17 +22,11 @@ from hacrl.agents.learning.reporting import LearnReport, LessonRecord
 from hacrl.agents.policy.loading import find_device
 from hacrl.agents.policy.reading import Reading
 from hacrl.agents.policy.sharding import Share
+from hacrl.columns import LESSONS, ROLLOUTS, from_table, to_table
 from hacrl.config import Recipe
 from hacrl.console.terminal import quieten_libraries
 from hacrl.errors import first_line
-from hacrl.fleet.columns import (
-    LESSONS,
-    ROLLOUTS,
-    PoolColumns,
-    from_columns,
-    from_table,
-    to_table,
-)
+from hacrl.fleet.columns import PoolColumns, from_columns
 from hacrl.fleet.machine import machine
 from hacrl.records import Decoding, Prompt
 
@@ -82,7 +76,7 @@ class ReportColumns:
 class Worker:
     """Holds the agent of a name and passes on what it is asked. See `Agent`.
 
-    Records come and go as columns; see `hacrl.fleet.columns`. All but `start` raise `NotLoaded` in
+    Records come and go as columns; see `hacrl.columns`. All but `start` raise `NotLoaded` in
     a process that has been restarted.
 
     Args:

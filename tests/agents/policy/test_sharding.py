@@ -40,12 +40,13 @@ def lessons(count: int) -> list[Lesson]:
             sample=row,
             policy_version=0,
             text="",
-            token_ids=ids,
-            token_logprobs=(-5.5,) * length,
+            logprob=-5.5 * length,
+            length=length,
             finished=True,
             unshareable=None,
         )
-        made.append(Lesson(rollout, own, 1.0 - 0.7 * row, PROMPTS[row % 3], ids, None))
+        sampled = (-5.5,) * length
+        made.append(Lesson(rollout, own, 1.0 - 0.7 * row, PROMPTS[row % 3], ids, None, sampled))
     return made
 
 

@@ -98,7 +98,7 @@ def _gaps(lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome]) -> Iterator
     for i, row in rows.items():
         lesson = lessons[i]
         if lesson.recomputed is not None:
-            difference = math.fsum(lesson.recomputed) - lesson.rollout.logprob
+            difference = lesson.old_logprob - lesson.rollout.logprob
             if math.isfinite(difference):
                 yield abs(difference) / lesson.rollout.length
         elif lesson.own and row.update == 0 and row.finite:
