@@ -100,7 +100,7 @@ def test_a_peer_whose_template_opens_it_learns_what_comes_after() -> None:
     assert own.response_ids == [1, 2], "what was drawn is never encoded again"
     assert foreign.left_out is None
     assert policy_with(None).tokenizer.decode(foreign.response_ids[:-1]) == "hm</think>2"
-    assert foreign.old_logprobs == (-1.0, -2.0), "the author wrote the opening for certain"
+    assert foreign.old_logprob == -3.0, "the author wrote the opening for certain"
 
 
 @pytest.mark.parametrize("text", ["2", "[THINK]hm[/THINK]2", "hm</think>2"])
