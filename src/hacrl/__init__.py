@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hacrl.fleet import Fleet, LocalFleet, open_fleet
     from hacrl.phases import Interrupted
     from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
-    from hacrl.runs.folder import RunFolder
+    from hacrl.runs.run import Run
     from hacrl.tasks import PromptStream, load_prompts
     from hacrl.training.loop import by_learner, co_train, joint_set
     from hacrl.training.train import train
@@ -53,7 +53,7 @@ __all__ = [
     "Recipe",
     "Rollout",
     "Rows",
-    "RunFolder",
+    "Run",
     "SequenceLevel",
     "Silent",
     "Terms",
@@ -124,7 +124,7 @@ _HOMES = {
         "Verdict",
         "Verified",
     ),
-    "hacrl.runs.folder": ("RunFolder",),
+    "hacrl.runs.run": ("Run",),
     "hacrl.tasks": (
         "PromptStream",
         "load_prompts",

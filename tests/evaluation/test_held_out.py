@@ -22,7 +22,7 @@ from hacrl.evaluation.held_out import answer_all, held_out_jobs
 from hacrl.evaluation.store import stored_evaluations
 from hacrl.fleet import LocalFleet
 from hacrl.records import Decoding
-from hacrl.runs.folder import RunFolder
+from hacrl.runs.run import Run
 from hacrl.tasks import load_prompts
 from hacrl.training.check import check
 from hacrl.training.train import train
@@ -57,7 +57,7 @@ def make(tiny_recipe: Make) -> Make:
     return build
 
 
-def rows(run: RunFolder, name: str = "evaluations.jsonl") -> list[dict[str, Any]]:
+def rows(run: Run, name: str = "evaluations.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run.path / name).read_text().splitlines()]
 
 
@@ -67,7 +67,7 @@ def test_a_run_trains_bit_for_bit_as_without_evaluation(make: Make, tmp_path: Pa
     evaluated = train(recipe_from_dict(drawn), tmp_path / "2")
     for agent in ("kim", "lee"):
         left, right = (
-            load_file(run.agents_path / agent / "model.safetensors") for run in (without, evaluated)
+            load_file(run.agents[agent] / "model.safetensors") for run in (without, evaluated)
         )
         assert all(torch.equal(left[name], right[name]) for name in left)
     for file in sorted((without.path / "rollouts").iterdir()):
@@ -124,7 +124,7 @@ def test_the_last_evaluation_measures_the_agents_that_are_saved(make: Make, tmp_
     recipe = recipe_from_dict(make(every=2))
     run = train(recipe, tmp_path)
     agents = {
-        name: spec.model_copy(update={"model": str(run.agents_path / name)})
+        name: spec.model_copy(update={"model": str(run.agents[name])})
         for name, spec in recipe.agents.items()
     }
     fleet = LocalFleet.from_recipe(recipe.model_copy(update={"agents": agents}))

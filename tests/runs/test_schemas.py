@@ -18,7 +18,7 @@ from hacrl.evaluation.answers import Answer
 from hacrl.evaluation.store import read_answers, write_answers
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
 from hacrl.runs.folder import RunFolder
-from hacrl.runs.schemas import ANSWERS, FAULTS, LESSONS, VERIFIED
+from hacrl.runs.schemas import ANSWERS, FAULTS, TAUGHT, VERIFIED
 
 PROMPT = Prompt("p0", "bits", "0+1=", "1")
 FULL = Rollout(0, "kim", 0, 3, "1", -0.75, 2, True, "special_token")
@@ -68,7 +68,7 @@ def test_lessons_of_all_steps(run: RunFolder) -> None:
     run.add_lessons(0, [])
     run.add_lessons(1, [NOTHING])
     run.add_lessons(2, [LESSON])
-    table = together(run.path / "lessons", LESSONS, 2)
+    table = together(run.path / "lessons", TAUGHT, 2)
     assert table["left_out"].to_pylist() == [None, "unscored"]
     assert table["update"].to_pylist() == [None, 1]
 
@@ -128,7 +128,7 @@ def test_whatever_a_step_holds_it_has_the_same_columns(
 
 
 def test_every_field_of_a_record_is_a_column() -> None:
-    assert LESSONS.names == [field.name for field in dataclasses.fields(LessonRecord)]
+    assert TAUGHT.names == ["step", *(field.name for field in dataclasses.fields(LessonRecord))]
     assert ANSWERS.names == [field.name for field in dataclasses.fields(Answer)]
     kept = {field.name for field in dataclasses.fields(Rollout)}
     assert kept < set(VERIFIED.names)

@@ -16,7 +16,7 @@ from rich.console import Console
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
-from hacrl.runs.folder import RunFolder
+from hacrl.runs.run import Run
 from hacrl.training.check import check
 from hacrl.training.train import train
 from hacrl.verify import Exact, VerifierPool
@@ -43,8 +43,8 @@ def two_tasks(tiny_recipe: Make, tmp_path: Path) -> dict[str, Any]:
     return raw
 
 
-def rows(run: RunFolder) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+def rows(run: Run) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_tasks_are_mixed_and_measured_apart(two_tasks: dict[str, Any], tmp_path: Path) -> None:

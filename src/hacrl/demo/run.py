@@ -106,7 +106,7 @@ def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:
     """Train, then evaluate what was saved: agents as anybody would load them."""
     run = train(recipe, folder, overwrite=True)
     agents = {
-        name: spec.model_copy(update={"model": str(run.agents_path / name)})
+        name: spec.model_copy(update={"model": str(run.agents[name])})
         for name, spec in recipe.agents.items()
     }
     return _evaluate_start(recipe.model_copy(update={"agents": agents}))

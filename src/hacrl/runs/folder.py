@@ -32,7 +32,7 @@ from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool
 from hacrl.runs.checkpoints import Progress
-from hacrl.runs.schemas import FAULTS, VERIFIED
+from hacrl.runs.schemas import FAULTS, TAUGHT, VERIFIED
 from hacrl.runs.versions import library_versions
 from hacrl.runs.writing import append_lines, sync, write_parquet, write_text
 
@@ -174,7 +174,9 @@ class RunFolder:
 
     def add_lessons(self, step: int, lessons: Iterable[LessonRecord]) -> None:
         """Store what each learner made of each rollout."""
-        table = to_table(list(lessons), LESSONS)
+        rows = list(lessons)
+        columns = to_table(rows, LESSONS).columns
+        table = pa.table([[step] * len(rows), *columns], schema=TAUGHT)
         write_parquet(self.path / "lessons" / _step_file(step), table)
 
     def add_faults(self, pool: Pool, reports: Iterable[LearnReport]) -> Path | None:
@@ -185,6 +187,7 @@ class RunFolder:
         rollouts = {(r.rollout.agent, r.rollout.prompt, r.rollout.sample): r for r in pool.rows}
         rows = [
             {
+                "step": pool.step,
                 **asdict(lesson),
                 "prompt_id": pool.prompts[lesson.prompt].id,
                 "prompt_text": pool.prompts[lesson.prompt].text,

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from hacrl.columns import LESSONS, ROLLOUTS, VERDICTS
 
-__all__ = ["ANSWERS", "FAULTS", "LESSONS", "VERIFIED"]
+__all__ = ["ANSWERS", "FAULTS", "TAUGHT", "VERIFIED"]
 
 _TEXT, _NUMBER, _FLAG = pa.string(), pa.float64(), pa.bool_()
 
@@ -16,7 +16,10 @@ _OF_PROMPT = (("prompt_id", _TEXT), ("prompt_text", _TEXT))
 VERIFIED = pa.schema([("step", pa.int64()), *_OF_PROMPT, ("gold", _TEXT), *ROLLOUTS, *VERDICTS])
 """A row per verified rollout of a step; see `Rollout`, `Prompt` and `Verdict`."""
 
-FAULTS = pa.schema([*LESSONS, *_OF_PROMPT, ("text", _TEXT), VERDICTS.field("reward")])
+TAUGHT = pa.schema([("step", pa.int64()), *LESSONS])
+"""A row per learner and rollout of a step; see `LessonRecord`."""
+
+FAULTS = pa.schema([*TAUGHT, *_OF_PROMPT, ("text", _TEXT), VERDICTS.field("reward")])
 """A row per lesson of the updates that were skipped in a step, with its rollout."""
 
 ANSWERS = pa.schema(

@@ -23,6 +23,7 @@ from hacrl.records import Prompt
 from hacrl.runs.clock import run_clock
 from hacrl.runs.folder import RunFolder, State
 from hacrl.runs.lock import only_process
+from hacrl.runs.run import Run
 from hacrl.runs.writing import explain_disk
 from hacrl.tasks import PromptStream, load_prompts
 from hacrl.tasks.fingerprint import fingerprint
@@ -47,7 +48,7 @@ def train(
     overwrite: bool = False,
     resume: bool = False,
     accept_changes: bool = False,
-) -> RunFolder:
+) -> Run:
     """Run a recipe; the run folder is `root/<recipe.name>`.
 
     Everything that can be wrong with the recipe, the data or the models is found before the folder
@@ -76,7 +77,7 @@ def train(
     ):
         while True:
             try:
-                return _attempt(
+                folder = _attempt(
                     recipe,
                     root,
                     observer,
@@ -86,6 +87,7 @@ def train(
                     resume=resume,
                     accept_changes=accept_changes,
                 )
+                return Run(folder.path)
             except AgentLost as lost:
                 if left == 0:
                     raise UserError(
