@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import warnings
@@ -134,8 +135,10 @@ def trained(recipe: Recipe, root: Path) -> str:
         return "too large"
     if rule and rule.samples * (rule.limit or 28) > _AFFORDABLE:
         return "too large"
+    root.mkdir(exist_ok=True)
     try:
-        with warnings.catch_warnings(action="ignore"):
+        # Some recipes name folders for their loggers.
+        with warnings.catch_warnings(action="ignore"), contextlib.chdir(root):
             train(small, root)
     except UserError as error:
         check_short(error)
