@@ -75,16 +75,15 @@ def test_the_demo_shows_a_table_and_leaves_everything_behind(
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
     text = io.StringIO()
     console = Console(file=text, width=100)
-    folders = run_demo(
-        tmp_path, 0, console, overrides=["steps=2", "prompts_per_step=4", "sampling.group_size=2"]
-    )
+    small = ["steps=2", "prompts_per_step=4", "sampling.group_size=2"]
+    folders = run_demo(tmp_path, 0, console, overrides=small, problems=40)
     shown = text.getvalue()
     assert "HACPO − GSPO" in shown
     assert "\x1b" not in shown
     for agent in ("ada", "bob"):
         assert len([line for line in shown.splitlines() if f"│ {agent} " in line]) == 1
     results = json.loads((tmp_path / "demo" / "results.json").read_text())
-    assert len(results["before"]["ada"]) == len(results["hacpo"]["bob"]) == 400
+    assert len(results["before"]["ada"]) == len(results["hacpo"]["bob"]) == 40
     assert (tmp_path / "demo" / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert folders == [tmp_path / "demo" / method for method in ("gspo", "hacpo")]
     for method in ("gspo", "hacpo"):

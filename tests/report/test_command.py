@@ -35,7 +35,17 @@ def test_the_page_of_one_run_lies_in_it_and_of_several_here(
     assert not (second / "report.html").exists()
 
 
-def test_figures_are_written_in_both_formats(copy_run: CopyRun, tmp_path: Path) -> None:
+def test_figures_are_written_in_both_formats(
+    copy_run: CopyRun, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    draw = Chart.save
+    request.getfixturevalue("sketches")  # of all figures but one
+    sketch = Chart.save
+
+    def save(chart: Chart, *files: Path) -> None:
+        (draw if chart.name == "learning" else sketch)(chart, *files)
+
+    request.getfixturevalue("monkeypatch").setattr(Chart, "save", save)
     folder, figures = copy_run(), tmp_path / "figures"
     text = shown(folder, figures=figures)
     assert f"figures: 11 in {figures}, each as .png and .svg" in text
@@ -44,6 +54,7 @@ def test_figures_are_written_in_both_formats(copy_run: CopyRun, tmp_path: Path) 
     assert {"learning.png", "matrix.svg", "alignment.png"} <= set(names)
     with Image.open(figures / "learning.png") as image:
         assert image.width > 1000
+    assert "<svg" in (figures / "learning.svg").read_text()
 
 
 @pytest.mark.usefixtures("sketches")

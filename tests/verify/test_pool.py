@@ -175,7 +175,6 @@ def test_same_verdicts_from_threads_and_actors() -> None:
         assert [f.result() for f in [threads.submit(everything) for _ in range(2)]] == [here] * 2
     # Ray's actors are processes like this one: not forked, not daemons.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as actor:
-        assert actor.submit(everything).result() == here
         # Threads of an actor, as with max_concurrency > 1.
         assert actor.submit(everything_in_threads).result() == [here] * 2
 
