@@ -27,7 +27,7 @@ test: $(READY)
 	$(MAKE) --no-print-directory test-numerics
 
 suite: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not numerics"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow and not numerics"
 
 # The numerical tests, with every instruction set that this machine's processor has.
 test-numerics: $(READY)

@@ -156,7 +156,7 @@ def test_tensorboard_reads_back_what_a_run_wrote(tiny_recipe: MakeRecipe, tmp_pa
     assert not [text for text in notes.texts if "logger" in text]
     events = EventAccumulator(str(run.path / "tensorboard"))
     events.Reload()
-    written = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    written = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     for agent in ("kim", "lee"):
         rewards = [row["reward"] for row in written if row["agent"] == agent]
         scalars = events.Scalars(f"{agent}/reward")
