@@ -107,13 +107,13 @@ def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:
     run = train(recipe, folder, overwrite=True)
     agents = {
         name: spec.model_copy(update={"model": str(run.agents_path / name)})
-        for name, spec in recipe.agents.items()
+        for name, spec in recipe.learners.items()
     }
     return _evaluate_start(recipe.model_copy(update={"agents": agents}))
 
 
 def _evaluate_start(recipe: Recipe) -> Accuracies:
-    """Accuracy of the agents as the recipe names them."""
+    """Accuracy of the learners as the recipe names them."""
     ((name, task),) = recipe.tasks.items()
     source = task.source.model_copy(update={"path": HELDOUT})
     prompts = load_task(name, task.model_copy(update={"source": source}))
