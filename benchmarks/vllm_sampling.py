@@ -102,7 +102,7 @@ def recipe(chosen: argparse.Namespace, **changes: str) -> Recipe:
 def samplers(chosen: argparse.Namespace, add: Callable[[Mapping[str, Any]], None]) -> None:
     """The parts `start_seconds`, `sampling`, `sync` and `gap`."""
     plain = recipe(chosen)
-    policy = load_policy(AGENT, plain.agents[AGENT])
+    policy = load_policy(AGENT, plain.models[AGENT])
     # An end token that no response has: every response is as long as the limit.
     policy = dataclasses.replace(policy, stop_ids=(policy.vocab_size - 1,))
     prompts = [encode_prompt(policy, prompt) for prompt in load_prompts(plain.tasks)[: SIZES[-1]]]
@@ -111,7 +111,7 @@ def samplers(chosen: argparse.Namespace, add: Callable[[Mapping[str, Any]], None
     starts = {}
     for dtype in ("float32", "bfloat16"):
         wanted = recipe(chosen, **{f"agents.{AGENT}.sampler": f"{{type: vllm, dtype: {dtype}}}"})
-        settings = wanted.agents[AGENT].sampler
+        settings = wanted.models[AGENT].sampler
         assert settings.type == "vllm"
         begun = time.perf_counter()
         ways[f"vllm {dtype}"] = VllmSampler(policy, settings, wanted)

@@ -45,11 +45,22 @@ def test_rows_of_one_agent() -> None:
     assert len(pool().of("b")) == 4
 
 
-def test_a_pool_refuses_missing_or_misplaced_rows() -> None:
+def test_a_pool_refuses_misplaced_rows() -> None:
     rows = pool().rows
-    for wrong in (rows[:-1], rows[::-1], (*rows, rows[0])):
+    beyond = (row("a", 2, 0), row("a", 0, 2), row("c", 0, 0), row("a", -1, 0))
+    for wrong in (rows[::-1], (*rows, rows[0]), (*rows, rows[-1]), *((one,) for one in beyond)):
         with pytest.raises(ValueError, match="one row per agent, prompt and sample"):
             Pool(3, ("a", "b"), (PROMPT, PROMPT), 2, wrong)
+
+
+def test_a_pool_may_lack_rows() -> None:
+    rows = [r for r in pool().rows if r.rollout.agent == "a" or r.rollout.sample == 1]
+    ragged = Pool(3, ("a", "b", "c"), (PROMPT, PROMPT), 2, tuple(rows))
+    assert [(r.rollout.prompt, r.rollout.sample) for r in ragged.of("b")] == [(0, 1), (1, 1)]
+    assert ragged.of("c") == []
+    known = [[[not math.isnan(x) for x in g] for g in own] for own in ragged.rewards()]
+    assert known == [[[True] * 2] * 2, [[False, True]] * 2, [[False] * 2] * 2]
+    assert pickle.loads(pickle.dumps(ragged)) == ragged
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hacrl.agents.participant import LearningParticipant, Participant
     from hacrl.algorithm.advantages import CapabilityAware, advantages
     from hacrl.algorithm.base import Algorithm, JointSet, Judgement
     from hacrl.algorithm.capability import CapabilityTracker
@@ -44,9 +45,11 @@ __all__ = [
     "Interrupted",
     "JointSet",
     "Judgement",
+    "LearningParticipant",
     "LocalFleet",
     "Observer",
     "Outcome",
+    "Participant",
     "Pool",
     "Prompt",
     "PromptStream",
@@ -81,6 +84,10 @@ __all__ = [
 __version__ = version("hacrl")
 
 _HOMES = {
+    "hacrl.agents.participant": (
+        "LearningParticipant",
+        "Participant",
+    ),
     "hacrl.algorithm.advantages": (
         "CapabilityAware",
         "advantages",

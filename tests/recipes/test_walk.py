@@ -172,7 +172,7 @@ def learned(raw: Raw) -> str:
     )
     pool = InThisProcess(make_verifiers(recipe.tasks))
     algorithm = recipe_algorithm(recipe)
-    sharing = {name: recipe.sources(name) for name in recipe.agents}
+    sharing = {name: recipe.sources(name) for name in recipe.learners}
     for step in range(recipe.steps):
         batch = stream.batch(step)
         rollouts = fleet.sample(batch, recipe.group_size, occasion=f"step {step}")

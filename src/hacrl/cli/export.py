@@ -47,7 +47,7 @@ def export(
     if agent is None:
         if not (run / "recipe.yaml").is_file():
             raise UserError(f"{run}: is no run folder (it has no recipe.yaml)")
-        agents = tuple(load_recipe(run / "recipe.yaml").agents)
+        agents = tuple(load_recipe(run / "recipe.yaml").learners)
         if len(agents) > 1:
             raise UserError(f"export: choose one with --agent: {', '.join(agents)}")
         (agent,) = agents

@@ -116,13 +116,13 @@ def _train_and_evaluate(recipe: Recipe, folder: Path, problems: int | None) -> A
     run = train(recipe, folder, overwrite=True)
     agents = {
         name: spec.model_copy(update={"model": str(run.agents[name])})
-        for name, spec in recipe.agents.items()
+        for name, spec in recipe.learners.items()
     }
     return _evaluate_start(recipe.model_copy(update={"agents": agents}), problems)
 
 
 def _evaluate_start(recipe: Recipe, problems: int | None) -> Accuracies:
-    """Accuracy of the agents as the recipe names them."""
+    """Accuracy of the learners as the recipe names them."""
     ((name, task),) = recipe.tasks.items()
     source = task.source.model_copy(update={"path": HELDOUT})
     prompts = load_task(name, task.model_copy(update={"source": source}))[:problems]

@@ -50,7 +50,8 @@ def find_targets(
 ) -> list[Target]:
     """The agents that a user names.
 
-    A run folder stands for all its agents, a recipe for its agents before training. An agent that
+    A run folder stands for all agents that it has trained, a recipe for its models before training,
+    those that do not learn included. An agent that
     comes from a run keeps what the run's recipe says about it (stop tokens, arguments of its
     template).
 
@@ -203,7 +204,7 @@ def _run_above(path: Path) -> Path | None:
 
 def _saved(text: str, path: Path, recipe: Recipe | None) -> Target:
     name = path.name
-    known = recipe.agents.get(name) if recipe is not None else None
+    known = recipe.models.get(name) if recipe is not None else None
     label = f"{recipe.name}/{name}" if recipe is not None and known is not None else name
     if (path / _ADAPTER).is_file():
         return Target(label, name, text, _with_adapter(path, known))
@@ -232,5 +233,5 @@ def _with_adapter(path: Path, known: AgentSpec | None) -> AgentSpec:
 def _of_recipe(text: str, recipe: Recipe) -> list[Target]:
     return [
         Target(f"{recipe.name}/{name} before", name, text, spec, recipe.clock)
-        for name, spec in recipe.agents.items()
+        for name, spec in recipe.models.items()
     ]

@@ -58,7 +58,12 @@ def export(
     """
     recipe = _recipe(run)
     if agent not in recipe.agents:
-        raise UserError(f"--agent {agent}: {run} has the agents {', '.join(recipe.agents)}")
+        raise UserError(f"--agent {agent}: {run} has the agents {', '.join(recipe.learners)}")
+    if agent not in recipe.learners:
+        raise UserError(
+            f"--agent {agent}: does not learn, so {run} has no model of it; it has those of "
+            f"{', '.join(recipe.learners)}"
+        )
     if to.exists():
         raise UserError(f"--to {to}: exists already; name a folder that does not")
     source, most = _source(run, agent, recipe.steps, checkpoint)
@@ -165,7 +170,7 @@ def _merge(
     """
     from peft import PeftModel
 
-    spec = recipe.agents[agent]
+    spec = recipe.models[agent]
     wanted, trained = getattr(torch, spec.dtype), spec.lora or Lora()
     if trained.quantization != "none":
         note(

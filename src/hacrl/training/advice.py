@@ -43,11 +43,16 @@ class Advisor:
                 f"{agent}: {row['unscored']} of {total} responses could not be scored and are "
                 f"left out ({_counts(row['outcomes'])})",
             )
-        if row["truncated"] > _NO_ANSWER:
+        if (row["truncated"] or 0.0) > _NO_ANSWER:
             yield (
                 ("truncated", agent),
                 f"{agent}: {row['truncated']:.0%} of responses hit sampling.max_new_tokens",
             )
+        if "groups" in row:  # it learns
+            yield from self._learning_notes(row)
+
+    def _learning_notes(self, row: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], str]]:
+        agent = row["agent"]
         silent = row["groups_without_signal"] == row["groups"]
         self._quiet[agent] = self._quiet.get(agent, 0) + 1 if silent else 0
         if self._quiet[agent] == _QUIET_STEPS:

@@ -24,8 +24,10 @@ from hacrl.agents.policy.loading import (
 from hacrl.agents.policy.reading import read
 from hacrl.agents.policy.sizes import Parameters, count_parameters, memory
 from hacrl.agents.policy.vocabulary import check_sizes
+from hacrl.agents.recording import check_recordings
 from hacrl.config.cautions import cautions
 from hacrl.config.evaluation import Evaluation
+from hacrl.config.recording import RecordingSpec
 from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.console.terminal import make_table
 from hacrl.errors import UserError
@@ -87,7 +89,8 @@ def check(recipe: Recipe, console: Console) -> None:
     prompts = load_prompts(recipe.tasks)
     jobs = held_out_jobs(recipe)
     clock = recipe.clock or datetime.now()
-    findings = {name: examine(name, spec, prompts, clock) for name, spec in recipe.agents.items()}
+    recorded = check_recordings(recipe, prompts)
+    findings = {name: examine(name, spec, prompts, clock) for name, spec in recipe.models.items()}
     lengths = {name: f.lengths for name, f in findings.items() if f.lengths is not None}
     limits = {
         name: prompt_limit(recipe.prompts, recipe.sampling.max_new_tokens, finding.positions)
@@ -114,7 +117,9 @@ def check(recipe: Recipe, console: Console) -> None:
     if recipe.evaluation is not None:
         console.print(f"\n{_evaluation(recipe.evaluation, jobs)}", soft_wrap=True)
     console.print("Activations, logits and the sampler's cache come on top.\n")
-    for text in (text for finding in findings.values() for text in finding.notes):
+    notes = [text for finding in findings.values() for text in finding.notes]
+    notes += [text for reading in recorded.values() for text in reading.notes]
+    for text in notes:
         console.print(f"note: {text}", markup=False, soft_wrap=True)
     for text in warnings:
         console.print(f"warning: {text}", markup=False, soft_wrap=True)
@@ -179,6 +184,9 @@ def _agents(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
         table.add_column(name)
     table.add_column("updates/step", justify="right")
     for name, spec in recipe.agents.items():
+        if isinstance(spec, RecordingSpec):
+            table.add_row(name, Text(f"recording {spec.path}"), *["-"] * 5)
+            continue
         parameters = findings[name].parameters
         table.add_row(
             name,
@@ -186,8 +194,8 @@ def _agents(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
             "?" if parameters is None else _describe(parameters),
             spec.dtype,
             Text(spec.device),
-            ", ".join(("itself", *recipe.sources(name))),
-            str(recipe.updates_per_step(name)),
+            ", ".join(("itself", *recipe.sources(name))) if spec.learns else "-",
+            str(recipe.updates_per_step(name)) if spec.learns else "-",
         )
     return table
 
@@ -221,7 +229,7 @@ def _tasks(
 def _work(recipe: Recipe, prompts: int, kept: int, lengths: Mapping[str, Sequence[int]]) -> Table:
     """Prompts, rollouts and tokens. Whatever is a limit says so."""
     own = recipe.prompts_per_step * recipe.group_size
-    step = own * len(recipe.agents)
+    step = own * len(recipe.models)
     tokens = own * recipe.sampling.max_new_tokens
     epochs = recipe.steps * recipe.prompts_per_step / kept
     longest = ", ".join(f"{name} {max(ns)}" for name, ns in lengths.items())
@@ -231,8 +239,8 @@ def _work(recipe: Recipe, prompts: int, kept: int, lengths: Mapping[str, Sequenc
     table.add_row("rollouts", f"{own:,} a step and agent, {step:,} a step in all")
     table.add_row(
         "new tokens",
-        f"at most {tokens:,} a step and agent, {tokens * len(recipe.agents):,} a step in all, "
-        f"{tokens * len(recipe.agents) * recipe.steps:,} in the run",
+        f"at most {tokens:,} a step and agent, {tokens * len(recipe.models):,} a step in all, "
+        f"{tokens * len(recipe.models) * recipe.steps:,} in the run",
     )
     return table
 
@@ -256,7 +264,7 @@ def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
         table.add_column(name, justify="right")
     everything = saved = 0
     loaded: set[str] = set()
-    for name, spec in recipe.agents.items():
+    for name, spec in recipe.models.items():
         parameters = findings[name].parameters
         if parameters is None:
             table.add_row(name, *["?"] * 5)
@@ -276,7 +284,7 @@ def _memory(recipe: Recipe, findings: Mapping[str, Finding], console: Console) -
         table.add_row(label, shown, *(decimal(size) if size else "-" for size in sizes))
     if everything:
         more = "> " * any(found.parameters is None for found in findings.values())
-        if len(recipe.agents) > 1:
+        if len(recipe.models) > 1:
             table.add_row("together", *[""] * 4, f"{more}{decimal(everything)}")
         table.add_row("a checkpoint", *[""] * 4, f"{more}{decimal(saved)}")
     return table

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from hacrl.agents.learning.algorithm import recipe_algorithm
+from hacrl.agents.recording import check_recordings
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
 from hacrl.config.cautions import cautions
@@ -133,6 +134,7 @@ def _attempt(
     files = file_marks(recipe)
     if found and progress:
         check_data(found, progress, data, files, accept_changes=accept_changes, note=observer.note)
+    check_recordings(recipe, prompts, root / recipe.name)
     jobs = held_out_jobs(recipe)
     for text in cautions(recipe):
         observer.note(text)
@@ -191,7 +193,7 @@ def _attempt(
                 verifiers,
                 capability,
                 algorithm,
-                {name: recipe.sources(name) for name in recipe.agents},
+                {name: recipe.sources(name) for name in recipe.learners},
                 steps=range(start, recipe.steps),
                 group_size=recipe.group_size,
                 phases=phases,

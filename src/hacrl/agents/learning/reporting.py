@@ -125,7 +125,7 @@ def _source_metrics(
         "below": _mean(r.below for r in done),
         "above": _mean(r.above for r in done),
         "limited": sum(r.limited for r in done),
-        "teaching": sum(r.teaches for r in done) / len(indices),
+        "teaching": sum(r.teaches for r in done) / len(indices) if indices else None,
         "tokens_here": _mean(len(lesson.response_ids) for lesson in usable),
         "tokens_at_source": _mean(lesson.rollout.length for lesson in usable),
     }

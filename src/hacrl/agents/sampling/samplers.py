@@ -92,7 +92,7 @@ def make_sampler(policy: Policy, recipe: Recipe) -> Sampler:
     Raises:
         UserError: it cannot be started, or cannot serve the model.
     """
-    settings = recipe.agents[policy.name].sampler
+    settings = recipe.models[policy.name].sampler
     if settings.type == "hf":
         return HuggingFaceSampler(policy, gather=settings.gather)
     from hacrl.agents.sampling.vllm.sampler import VllmSampler

