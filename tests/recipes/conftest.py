@@ -57,8 +57,14 @@ def sections(
     (folder / "rows.csv").write_text("\n".join(table))
     parquet.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
     exact = {"type": "exact", "marker": None}
+    earlier = [
+        train(recipe_from_dict(base, ["steps=1", f"name=seed-{seed}", f"seed={seed}"]), folder).path
+        for seed in (1, 2)
+    ]
     return {
         "lora": {"rank": 2},
+        "agents/recording": {"from": "recording", "path": str(earlier[0]), "agent": "kim"},
+        "another recording": str(earlier[1]),
         "evaluation": {"tasks": {"held": base["tasks"]["bits"]}, "every": 1, "limit": 2},
         "loggers": [{"type": "tensorboard"}],
         "source/jsonl": base["tasks"]["bits"]["source"],

@@ -18,6 +18,7 @@ from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import recipe_from_dict
 from hacrl.config.cautions import cautions
 from hacrl.console.observer import Silent
+from hacrl.console.progress import watch
 from hacrl.errors import UserError
 from hacrl.evaluation.targets import find_targets
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
@@ -207,6 +208,28 @@ def test_turning_learning_off_matters_to_a_resumed_run(
     recipe = recipe_from_dict(raw, ["agents.lee.learns=false"])
     run = train(recipe, tmp_path, resume=True, accept_changes=True)
     assert [path.name for path in (run.path / "agents").iterdir()] == ["kim"]
+
+
+def test_a_step_of_which_nothing_was_recorded(mixed: Raw, tmp_path: Path) -> None:
+    raw = {key: value for key, value in mixed.items() if key != "evaluation"}
+    console = Console(file=io.StringIO(), width=200)
+    with watch(4, console) as observer:
+        run = train(recipe_from_dict(raw, ["prompts_per_step=1", "seed=1"]), tmp_path, observer)
+    rows = {(row["step"], row["agent"]): row for row in metrics(run.path)}
+    empty = [step for step in range(4) if rows[step, "old"]["missing"] == 8]
+    assert 0 < len(empty) < 4
+    for step in range(4):
+        old, kim = rows[step, "old"], rows[step, "kim"]
+        assert kim["sources"]["old"]["rows"] == 8 - old["missing"]
+        if step in empty:
+            assert [old[k] for k in ("reward", "truncated", "length_mean", "length_max")] == [
+                None
+            ] * 4
+            assert kim["sources"]["old"]["teaching"] is None
+            assert kim["updates"] == 2
+        else:
+            assert kim["updates"] == 3
+    assert "| old - |" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 # --- check, and what is refused -----------------------------------------------------------------

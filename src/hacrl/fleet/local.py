@@ -39,15 +39,18 @@ class LocalFleet:
         """Load every agent of a recipe.
 
         Raises:
-            UserError: a model cannot be loaded or used.
+            UserError: a model or a recording cannot be loaded or used.
         """
+        # Find what is wrong before weights are loaded.
+        recorded = {name: make_participant(name, recipe) for name in recipe.recordings}
         tokenizers = {}
-        for name, spec in recipe.models.items():  # find what is wrong before weights are loaded
+        for name, spec in recipe.models.items():
             load_config(name, spec)
             tokenizers[name] = load_tokenizer(name, spec)
         shared = SharedModels()
         return cls(
-            make_participant(name, recipe, tokenizers.get(name), shared) for name in recipe.agents
+            recorded.get(name) or make_participant(name, recipe, tokenizers[name], shared)
+            for name in recipe.agents
         )
 
     @property

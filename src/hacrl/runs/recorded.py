@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,9 +49,10 @@ def prompt_key(prompt: Prompt) -> PromptKey:
 
 def rollout_files(run: Path) -> list[Path]:
     """The files of a run's rollouts, by step."""
-    found = (path for path in (run / "rollouts").glob("step-*.parquet") if path.is_file())
-    named = [path for path in found if _STEP_FILE.fullmatch(path.name)]
-    return sorted(named, key=lambda path: int(path.stem.removeprefix("step-")))
+    if not os.path.isdir(run / "rollouts"):
+        return []
+    found = [path for path in (run / "rollouts").iterdir() if _STEP_FILE.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.stem.removeprefix("step-")))
 
 
 def read_recorded(
@@ -71,7 +73,7 @@ def read_recorded(
         UserError: there is no such run or agent, or a file cannot be read. The message is to
             follow the name of a key, and begins with `path` or `agent`.
     """
-    if not run.is_dir():
+    if not os.path.isdir(run):  # False, too, where a name is too long for any folder
         raise UserError(f"path: there is no run at {run}")
     files = rollout_files(run)
     if not files:

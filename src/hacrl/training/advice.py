@@ -44,10 +44,8 @@ class Advisor:
                 f"left out ({_counts(row['outcomes'])})",
             )
         if (row["truncated"] or 0.0) > _NO_ANSWER:
-            yield (
-                ("truncated", agent),
-                f"{agent}: {row['truncated']:.0%} of responses hit sampling.max_new_tokens",
-            )
+            limit = "sampling.max_new_tokens" if "groups" in row else "the limit of tokens"
+            yield ("truncated", agent), f"{agent}: {row['truncated']:.0%} of responses hit {limit}"
         if "groups" in row:  # it learns
             yield from self._learning_notes(row)
 
