@@ -13,7 +13,6 @@ versions. Importing this package imports no torch; what needs it is imported whe
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ __all__ = [
     "verify_rollouts",
 ]
 
-__version__ = version("hacrl")
+__version__: str
 
 _HOMES = {
     "hacrl.agents.participant": (
@@ -151,6 +150,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        # Looking for it among all installed packages takes most of the time of this import.
+        from importlib.metadata import version
+
+        return version("hacrl")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(module), name)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import io
 import json
 import multiprocessing
+import pickle
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -34,12 +38,13 @@ def test_the_models_are_small_and_of_different_families() -> None:
 
 
 def test_training_and_held_out_problems_are_distinct_and_right() -> None:
-    problems = {}
+    problems: dict[str, list[dict[str, str]]] = {}
     for name in ("train", "heldout"):
         lines = (ASSETS / f"{name}.jsonl").read_text().splitlines()
         problems[name] = [json.loads(line) for line in lines]
     questions = [row["question"] for rows in problems.values() for row in rows]
     assert len(questions) == len(set(questions)) == 2800
+    assert len(problems["heldout"]) == 400
     for row in (row for rows in problems.values() for row in rows):
         expression = row["question"].removesuffix("=")
         assert set(expression) <= set("0123456789+-")
@@ -69,21 +74,43 @@ def test_each_model_is_strong_where_the_other_is_weak() -> None:
     assert accuracy["bob", "subtraction"] > accuracy["bob", "addition"] + 0.1
 
 
+class Here(ThreadPoolExecutor):
+    """Does here what the demo gives to its processes, as they would get it: pickled."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__(1)
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+        def done(sent: bytes) -> Any:
+            work, arguments = pickle.loads(sent)
+            return pickle.loads(pickle.dumps(work(*arguments)))
+
+        return super().submit(done, pickle.dumps((work, arguments)))
+
+
+@pytest.mark.parametrize("where", ["here", pytest.param("processes", marks=pytest.mark.slow)])
 def test_the_demo_shows_a_table_and_leaves_everything_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
+    problems = 400
+    if where == "here":  # of each process, the imports alone take ten seconds of a core
+        problems = 24
+        heldout = (ASSETS / "heldout.jsonl").read_text().splitlines()[:problems]
+        (tmp_path / "heldout.jsonl").write_text("\n".join(heldout))
+        monkeypatch.setattr("hacrl.demo.run.HELDOUT", str(tmp_path / "heldout.jsonl"))
+        monkeypatch.setattr("hacrl.demo.run.ProcessPoolExecutor", Here)
     text = io.StringIO()
     console = Console(file=text, width=100)
     small = ["steps=2", "prompts_per_step=4", "sampling.group_size=2"]
-    folders = run_demo(tmp_path, 0, console, overrides=small, problems=40)
+    folders = run_demo(tmp_path, 0, console, overrides=small)
     shown = text.getvalue()
     assert "HACPO − GSPO" in shown
     assert "\x1b" not in shown
     for agent in ("ada", "bob"):
         assert len([line for line in shown.splitlines() if f"│ {agent} " in line]) == 1
     results = json.loads((tmp_path / "demo" / "results.json").read_text())
-    assert len(results["before"]["ada"]) == len(results["hacpo"]["bob"]) == 40
+    assert len(results["before"]["ada"]) == len(results["hacpo"]["bob"]) == problems
     assert (tmp_path / "demo" / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert folders == [tmp_path / "demo" / method for method in ("gspo", "hacpo")]
     for method in ("gspo", "hacpo"):

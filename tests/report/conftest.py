@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from hacrl.config import recipe_from_dict
+from hacrl.report import drawing
 
 CopyRun = Callable[..., Path]
 MakeRun = Callable[..., Path]
@@ -75,6 +77,30 @@ def copy_run(whole_run: Path, tmp_path: Path) -> CopyRun:
         return folder
 
     return copied
+
+
+@pytest.fixture
+def only_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the charts in a page, those are drawn that compare runs; the others are left as sketches.
+
+    For tests that look at several runs, whose own charts take most of the time.
+    """
+    whole = drawing._svg
+
+    def svg(figure: Figure, name: str) -> str:
+        compares = name.startswith(("learning-", "held-out-", "cost-"))
+        return whole(figure, name) if compares else f'<svg id="{name}"/>'
+
+    monkeypatch.setattr(drawing, "_svg", svg)
+
+
+@pytest.fixture
+def unarranged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are drawn as they are, without the arrangement that takes half of the time.
+
+    For tests of what can be drawn at all.
+    """
+    monkeypatch.setattr(drawing, "Figure", lambda figsize, layout: Figure(figsize))
 
 
 def change_metrics(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:

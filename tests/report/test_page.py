@@ -127,6 +127,7 @@ def test_what_models_write_stays_text(copy_run: CopyRun) -> None:
     assert not list(page.attributes("onerror"))
 
 
+@pytest.mark.usefixtures("only_comparisons")
 def test_names_and_recipes_stay_text(copy_run: CopyRun) -> None:
     hostile = "<b>$x$ & {{ 1 }}"
     text = page_of(copy_run(hostile, name="'</pre><script>x</script>'"), copy_run("other"))
@@ -136,6 +137,7 @@ def test_names_and_recipes_stay_text(copy_run: CopyRun) -> None:
     assert html.escape(hostile) in text
 
 
+@pytest.mark.usefixtures("only_comparisons")
 def test_several_runs_are_compared_and_seeds_grouped(copy_run: CopyRun) -> None:
     folders = [copy_run(f"a-s{seed}", seed=seed) for seed in (0, 1)]
     text = page_of(*folders, copy_run("b", steps=9))
@@ -182,6 +184,7 @@ def gap(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.usefixtures("unarranged")
 def test_gaps_everywhere_and_in_places(copy_run: CopyRun) -> None:
     for name, where in (("all", range(4)), ("some", (0, 2))):
         folder = copy_run(name)
@@ -189,6 +192,7 @@ def test_gaps_everywhere_and_in_places(copy_run: CopyRun) -> None:
         Page(page_of(folder, browse=1))
 
 
+@pytest.mark.usefixtures("unarranged")
 @pytest.mark.parametrize("steps", [0, 1])
 def test_runs_that_have_hardly_begun(copy_run: CopyRun, steps: int) -> None:
     folder = copy_run()
@@ -208,12 +212,14 @@ def test_runs_that_have_hardly_begun(copy_run: CopyRun, steps: int) -> None:
         assert "No step has been completed yet." in text
 
 
+@pytest.mark.usefixtures("unarranged")
 def test_an_interrupted_step_of_one_agent_alone(copy_run: CopyRun) -> None:
     folder = copy_run()
     change_metrics(folder, lambda row: None if (row["step"], row["agent"]) == (3, "lee") else row)
     Page(page_of(folder))
 
 
+@pytest.mark.usefixtures("unarranged")
 def test_an_agent_alone_has_no_teachers(make_run: MakeRun, tiny_recipe: Any) -> None:
     agents = {"kim": tiny_recipe()["agents"]["kim"]}
     for name, method in (("solo", "gspo"), ("tokens", "grpo")):
@@ -225,6 +231,7 @@ def test_an_agent_alone_has_no_teachers(make_run: MakeRun, tiny_recipe: Any) -> 
         ]
 
 
+@pytest.mark.usefixtures("unarranged")
 def test_one_way_teaching_and_three_agents(make_run: MakeRun, tiny_recipe: Any) -> None:
     agents = tiny_recipe()["agents"]
     agents["may"] = agents["kim"]

@@ -20,7 +20,7 @@ def problem(name: str, **metadata: Any) -> Prompt:
 @pytest.fixture(scope="module")
 def pool() -> Iterator[VerifierPool]:
     verifiers = {name: ReasoningGym() for name in [*NAMES, "t"]}
-    with VerifierPool(verifiers, seconds=2.0) as pool:
+    with VerifierPool(verifiers, seconds=1.0) as pool:
         yield pool
 
 

@@ -173,7 +173,7 @@ def test_hostile_answers_are_bounded() -> None:
         r"\sqrt{" * 150 + "}" * 150,
     ]
     rows = [(prompt("x+5"), f"\\boxed{{{answer}}}") for answer in hostile]
-    with VerifierPool({"t": Math()}, seconds=1.0) as pool:
+    with VerifierPool({"t": Math()}, seconds=0.5) as pool:
         good, *bad = pool.verify([(prompt("x+1"), r"\boxed{1+x}"), *rows])
         assert good.outcome is Outcome.RIGHT
         assert {v.outcome for v in bad} == {Outcome.WRONG, Outcome.TIMEOUT}

@@ -17,7 +17,7 @@ from verifier_stubs import (
     Unreadable,
     Unstartable,
     everything,
-    everything_in_threads,
+    everything_twice,
 )
 
 from hacrl.errors import UserError
@@ -169,14 +169,16 @@ def test_any_response_has_an_outcome(any_pool: VerifierPool, texts: list[str]) -
 
 
 def test_same_verdicts_from_threads_and_actors() -> None:
-    here = everything()
-    assert here[0] == [Outcome.RIGHT, Outcome.WRONG, Outcome.NO_ANSWER, Outcome.TIMEOUT]
-    with ThreadPoolExecutor(3) as threads:
-        assert [f.result() for f in [threads.submit(everything) for _ in range(2)]] == [here] * 2
-    # Ray's actors are processes like this one: not forked, not daemons.
+    expected = [
+        *(Outcome.RIGHT, Outcome.WRONG, Outcome.NO_ANSWER),
+        *(Outcome.RIGHT, Outcome.WRONG, Outcome.TIMEOUT),
+        Outcome.TIMEOUT,
+    ]
+    assert everything_twice() == [expected] * 2
+    # Ray's actors are processes like this one: not forked, not daemons. They may have threads, as
+    # with max_concurrency > 1.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as actor:
-        # Threads of an actor, as with max_concurrency > 1.
-        assert actor.submit(everything_in_threads).result() == [here] * 2
+        assert actor.submit(everything_twice).result() == [expected] * 2
 
 
 def test_one_pool_serves_several_threads() -> None:
@@ -303,22 +305,6 @@ def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-SCRIPT = r"""
-import signal, sys
-
-from hacrl.records import Prompt
-from hacrl.verify import Math, VerifierPool
-
-if __name__ == "__main__":
-    # A shell starts what is in its background with interrupts ignored, and children inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with VerifierPool({"t": Math()}, workers=2, seconds=60) as pool:
-        pool.verify([(Prompt("t/0", "t", "?", "x+1"), r"\boxed{x+2}")])
-        print("started", flush=True)
-        pool.verify([(Prompt("t/0", "t", "?", "x+1"), r"\boxed{100000000!}")])
-"""
-
-
 def start_script(script: Path, text: str) -> subprocess.Popen[str]:
     script.write_text(text)
     process = subprocess.Popen(
@@ -335,7 +321,7 @@ def start_script(script: Path, text: str) -> subprocess.Popen[str]:
 
 
 def test_interrupt_ends_everything_with_one_traceback(tmp_path: Path) -> None:
-    process = start_script(tmp_path / "script.py", SCRIPT)
+    process = start_script(tmp_path / "script.py", busy("hold the GIL"))
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
     # Returns when nobody holds the error stream any more, so no worker is left either.
     _, errors = process.communicate(timeout=60)
@@ -344,7 +330,7 @@ def test_interrupt_ends_everything_with_one_traceback(tmp_path: Path) -> None:
 
 
 BUSY = r"""
-import sys
+import signal, sys
 sys.path.append({tests!r})
 
 from verifier_stubs import Hostile
@@ -353,6 +339,8 @@ from hacrl.records import Prompt
 from hacrl.verify import VerifierPool
 
 if __name__ == "__main__":
+    # A shell starts what is in its background with interrupts ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with VerifierPool({{"t": Hostile()}}, workers=2, seconds=600) as pool:
         pool.verify([(Prompt("t/0", "t", "?", "x"), "pid")])
         print("started", flush=True)
@@ -360,10 +348,15 @@ if __name__ == "__main__":
 """
 
 
+def busy(what: str) -> str:
+    """A script whose worker does one thing for ever."""
+    return BUSY.format(tests=str(Path(__file__).parent), what=what)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("what", ["idle", "sleep", "hold the GIL", "start another"])
 def test_nothing_outlives_its_main_process(tmp_path: Path, how: int, what: str) -> None:
-    text = BUSY.format(tests=str(Path(__file__).parent), what=what)
+    text = busy(what)
     if what == "idle":
         text = text.replace(
             '        pool.verify([(Prompt("t/0", "t", "?", "x"), \'idle\')])',
@@ -377,17 +370,22 @@ def test_nothing_outlives_its_main_process(tmp_path: Path, how: int, what: str) 
 
 
 UNGUARDED = r"""
-from hacrl.records import Prompt
-from hacrl.verify import Math, VerifierPool
+import sys
+sys.path.append({tests!r})
 
-pairs = [(Prompt("t/0", "t", "?", "x+1"), rf"\boxed{{x+{i}}}") for i in range(3_000)]
-VerifierPool({"t": Math()}, workers=2).verify(pairs)
+from verifier_stubs import Hostile
+
+from hacrl.records import Prompt
+from hacrl.verify import VerifierPool
+
+pairs = [(Prompt("t/0", "t", "?", "x"), str(i)) for i in range(3_000)]
+VerifierPool({{"t": Hostile()}}, workers=2).verify(pairs)
 """
 
 
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(UNGUARDED)
+    script.write_text(UNGUARDED.format(tests=str(Path(__file__).parent)))
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False
     )

@@ -115,23 +115,25 @@ def _not_in_a_worker() -> Unreadable:
     raise RuntimeError("not in a worker")
 
 
-def everything() -> list[list[Outcome]]:
-    """What a pool that is made here says of a few responses, by task."""
-    verifiers = {"math": Math(), "code": Code(seconds=0.5)}
+def everything() -> list[Outcome]:
+    """What a pool that is made here says of a few responses."""
+    verifiers = {"math": Math(), "code": Code(seconds=0.3), "any": Hostile()}
     rows = [
         ("math", "1/3", r"\boxed{\frac{1}{3}}"),
         ("math", "1/3", r"\boxed{\frac{1}{4}}"),
         ("math", "1/3", "1/3"),
-        ("math", "x+1", r"\boxed{7^{7^{7^{7^{7}}}}}"),
         ("code", "assert x == 1", "x = 1"),
         ("code", "assert x == 1", "x = 2"),
         ("code", "assert x == 1", "while True: pass"),
+        ("any", "", "hold the GIL"),
     ]
-    with VerifierPool(verifiers, workers=2, seconds=1.0) as pool:
+    with VerifierPool(verifiers, seconds=0.5) as pool:
         found = pool.verify([(Prompt("t/0", task, "?", gold), text) for task, gold, text in rows])
-    return [[verdict.outcome for verdict in part] for part in (found[:4], found[4:])]
+    return [verdict.outcome for verdict in found]
 
 
-def everything_in_threads() -> list[list[list[Outcome]]]:
-    with ThreadPoolExecutor(2) as threads:
-        return [f.result() for f in [threads.submit(everything) for _ in range(2)]]
+def everything_twice() -> list[list[Outcome]]:
+    """At the same time from the main thread and from another one."""
+    with ThreadPoolExecutor(1) as thread:
+        other = thread.submit(everything)
+        return [everything(), other.result()]

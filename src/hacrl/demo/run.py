@@ -48,7 +48,6 @@ def run_demo(
     console: Console,
     *,
     overrides: Sequence[str] = (),
-    problems: int | None = None,
 ) -> list[Path]:
     """Train both ways, compare on held-out problems, print a table and draw the curves.
 
@@ -57,7 +56,6 @@ def run_demo(
 
     Args:
         overrides: of the recipe, for a smaller demo.
-        problems: held-out ones that are asked; None: all of them.
 
     Returns:
         The folders of both runs.
@@ -82,10 +80,10 @@ def run_demo(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(len(METHODS), context, initializer=end_with_parent) as workers:
         training = {
-            method: workers.submit(_train_and_evaluate, recipes[method], folder, problems)
+            method: workers.submit(_train_and_evaluate, recipes[method], folder)
             for method in METHODS
         }
-        start = workers.submit(_evaluate_start, recipe, problems)
+        start = workers.submit(_evaluate_start, recipe)
         _follow(training, folder, recipe, console)
         try:
             results = {method: future.result() for method, future in training.items()}
@@ -111,21 +109,21 @@ def run_demo(
     return folders
 
 
-def _train_and_evaluate(recipe: Recipe, folder: Path, problems: int | None) -> Accuracies:
+def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:
     """Train, then evaluate what was saved: agents as anybody would load them."""
     run = train(recipe, folder, overwrite=True)
     agents = {
         name: spec.model_copy(update={"model": str(run.agents[name])})
         for name, spec in recipe.learners.items()
     }
-    return _evaluate_start(recipe.model_copy(update={"agents": agents}), problems)
+    return _evaluate_start(recipe.model_copy(update={"agents": agents}))
 
 
-def _evaluate_start(recipe: Recipe, problems: int | None) -> Accuracies:
+def _evaluate_start(recipe: Recipe) -> Accuracies:
     """Accuracy of the learners as the recipe names them."""
     ((name, task),) = recipe.tasks.items()
     source = task.source.model_copy(update={"path": HELDOUT})
-    prompts = load_task(name, task.model_copy(update={"source": source}))[:problems]
+    prompts = load_task(name, task.model_copy(update={"source": source}))
     fleet = LocalFleet.from_recipe(recipe)
     with make_pool(recipe.tasks, recipe.verification) as verifiers:
         answers = answer_all(fleet, prompts, verifiers, samples=SAMPLES, occasion="heldout")

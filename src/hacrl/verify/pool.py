@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from hacrl.config.text import short
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify.base import Verifier
@@ -128,6 +127,9 @@ class VerifierPool:
         for task, count in errors.items():
             total = tasks.count(task)
             if count > self.max_errors * total:
+                # Here, because workers import this module and have no use for the recipe's schema.
+                from hacrl.config.text import short
+
                 raise UserError(
                     f"tasks.{task}.verifier: failed on {count} of {total} responses, first with: "
                     f"{short(self.first_errors[task])}\nmend what it complains about, or raise "

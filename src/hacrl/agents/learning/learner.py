@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
-from transformers import PreTrainedModel, get_scheduler
+from transformers import PreTrainedModel
 
 from hacrl.agents.learning.batching import mini_batches
 from hacrl.agents.learning.lessons import Lesson
@@ -89,6 +89,9 @@ class Learner:
             weight_decay=optimizer.weight_decay,
             fused=True,
         )
+        # Here, because it brings PEFT and bitsandbytes along, which only learning should wait for.
+        from transformers import get_scheduler
+
         self._scheduler = get_scheduler(
             # transformers' `constant` leaves the warm-up out.
             "constant_with_warmup" if optimizer.schedule == "constant" else optimizer.schedule,
