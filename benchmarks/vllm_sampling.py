@@ -34,8 +34,8 @@ from hacrl.agents.policy.encoding import encode_prompt
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.logprobs import pad, response_logprobs
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample
-from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler
+from hacrl.agents.sampling.base import Sample, Sampler
+from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
 from hacrl.agents.sampling.vllm.sampler import VllmSampler
 from hacrl.config import Recipe, load_recipe
 from hacrl.config.bundled import find_recipe

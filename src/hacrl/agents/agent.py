@@ -20,7 +20,8 @@ from hacrl.agents.policy.policy import Policy, restore_policy, save_policy
 from hacrl.agents.policy.residence import Residence
 from hacrl.agents.policy.sharding import ALONE, Share, shard
 from hacrl.agents.respondent import Respondent
-from hacrl.agents.sampling.samplers import Sampler, make_sampler
+from hacrl.agents.sampling.base import Sampler
+from hacrl.agents.sampling.making import make_sampler
 from hacrl.algorithm.advantages import advantages
 from hacrl.config.schema import Advantage, AgentSpec, Recipe
 from hacrl.records import Decoding, Pool, Prompt, Rollout

@@ -8,7 +8,8 @@ from hacrl.agents.policy.encoding import decode_response, encode_prompt
 from hacrl.agents.policy.openings import find_opening
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.reading import Reading, read
-from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler
+from hacrl.agents.sampling.base import Sampler
+from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
 from hacrl.records import Decoding, Prompt, Rollout, Turn
 from hacrl.seeding import derive_seed
 

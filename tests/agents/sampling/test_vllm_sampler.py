@@ -28,8 +28,8 @@ from hacrl.agents.policy.adapters import add_adapter
 from hacrl.agents.policy.logprobs import pad, response_logprobs
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.respondent import Respondent
-from hacrl.agents.sampling.hugging_face import Sample
-from hacrl.agents.sampling.samplers import HuggingFaceSampler
+from hacrl.agents.sampling.base import Sample
+from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
 from hacrl.agents.sampling.vllm.messages import Request
 from hacrl.agents.sampling.vllm.sampler import EXACT, VllmSampler
 from hacrl.config.lora import Lora

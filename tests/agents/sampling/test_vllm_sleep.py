@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.agents.test_vllm_sampler import HOW, PROMPTS, make_policy, make_sampler
 
 from hacrl.agents.sampling.vllm import sampler as vllm_sampler
 from hacrl.agents.sampling.vllm.engine import Engine
 from hacrl.agents.sampling.vllm.messages import Drawn, Request
 from tests.agents.conftest import character_tokenizer
+from tests.agents.sampling.test_vllm_sampler import HOW, PROMPTS, make_policy, make_sampler
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import torch
 from hacrl.agents.policy.logprobs import pad, response_logprobs
 from hacrl.agents.policy.plain_weights import write_plain_config, write_plain_weights
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample, check_finite
+from hacrl.agents.sampling.base import Sample, check_finite
 from hacrl.agents.sampling.vllm.client import VllmClient
 from hacrl.agents.sampling.vllm.messages import Request
 from hacrl.config.sampler import VllmSampling
