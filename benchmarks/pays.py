@@ -29,7 +29,8 @@ from hacrl.agents.learning.learner import Learner
 from hacrl.agents.learning.lessons import Lesson
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample, sample
+from hacrl.agents.sampling.base import Sample
+from hacrl.agents.sampling.hugging_face import sample
 from hacrl.algorithm.making import make_algorithm
 from hacrl.config.schema import Advantage, AgentSpec, Clip, Optimizer, Ratio, Update
 from hacrl.paths import resolve

@@ -26,7 +26,7 @@ from hacrl.agents.learning.reporting import LearnReport, make_report
 from hacrl.agents.policy.encoding import decode_response
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample
+from hacrl.agents.sampling.base import Sample
 from hacrl.algorithm.advantages import CapabilityAware
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe

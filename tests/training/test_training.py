@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from hacrl.agents.learning.learner import Learner
 from hacrl.agents.learning.lessons import Lesson
-from hacrl.agents.sampling.samplers import HuggingFaceSampler
+from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
 from hacrl.config import Recipe, load_recipe, recipe_from_dict
 from hacrl.console.observer import Silent
 from hacrl.errors import UserError

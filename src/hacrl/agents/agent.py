@@ -22,7 +22,8 @@ from hacrl.agents.policy.policy import Policy, restore_policy, save_policy
 from hacrl.agents.policy.residence import Residence
 from hacrl.agents.policy.sharding import ALONE, Share, shard
 from hacrl.agents.respondent import Respondent, open_policy, training_decoding
-from hacrl.agents.sampling.samplers import Sampler, make_sampler
+from hacrl.agents.sampling.base import Sampler
+from hacrl.agents.sampling.making import make_sampler
 from hacrl.config.schema import Recipe
 from hacrl.records import Decoding, Pool
 

@@ -15,8 +15,9 @@ from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.reading import Reading, read
 from hacrl.agents.policy.residence import Residence
 from hacrl.agents.policy.sharding import ALONE, Share, shard
-from hacrl.agents.sampling.hugging_face import Sample
-from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler, make_sampler
+from hacrl.agents.sampling.base import Sample, Sampler
+from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
+from hacrl.agents.sampling.making import make_sampler
 from hacrl.config.schema import Recipe
 from hacrl.records import Decoding, Prompt, Rollout, Turn
 from hacrl.seeding import derive_seed

@@ -229,7 +229,7 @@ class Update(Strict):
     old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
     """Where log π_old of own responses comes from: the sampler, or one more forward pass of the
     learner before its first update. `auto` recomputes unless the sampler's are exact, which they
-    are in float32 without autocast or quantization; of a vLLM engine, its probe has to say so."""
+    are in float32 without autocast or quantization; of an engine, its probe has to say so."""
     max_skipped: Rows = 10
     """The run stops when an agent has skipped more updates in a row than this, because their loss
     or gradient was not finite. Changes nothing learned before."""
@@ -366,7 +366,7 @@ class Recipe(Strict):
         spec = self.models[learner]
         whole = spec.lora is None or spec.lora.quantization == "none"
         exact = whole and spec.dtype == "float32" and self.update.autocast == "off"
-        auto = None if exact and spec.sampler.type == "vllm" else not exact
+        auto = None if exact and spec.sampler.type != "hf" else not exact
         return {"auto": auto, "sampler": False, "recompute": True}[self.update.old_logprobs]
 
     def updates_per_step(self, learner: str) -> int:

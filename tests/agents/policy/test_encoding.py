@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hacrl.agents.learning.lessons import make_lessons
 from hacrl.agents.policy.encoding import decode_response, encode_foreign, encode_prompt
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample
+from hacrl.agents.sampling.base import Sample
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
 from tests.agents.conftest import byte_tokenizer, character_tokenizer, make_policy

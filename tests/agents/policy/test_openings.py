@@ -14,7 +14,7 @@ from hacrl.agents.learning.lessons import make_lessons
 from hacrl.agents.policy.openings import find_opening
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.respondent import Respondent
-from hacrl.agents.sampling.hugging_face import Sample
+from hacrl.agents.sampling.base import Sample
 from hacrl.cli.app import app
 from hacrl.config import recipe_from_dict
 from hacrl.records import Decoding, Outcome, Pool, Prompt, Rollout, Verdict, Verified

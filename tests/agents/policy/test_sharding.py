@@ -17,7 +17,8 @@ from hacrl.agents.learning.lessons import Lesson
 from hacrl.agents.learning.loss import Loss
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.sharding import ALONE, Share, shard, whole
-from hacrl.agents.sampling.hugging_face import Sample, sample
+from hacrl.agents.sampling.base import Sample
+from hacrl.agents.sampling.hugging_face import sample
 from hacrl.config.schema import Clip, Update
 from hacrl.records import Rollout
 from tests.agents.conftest import byte_tokenizer, make_policy

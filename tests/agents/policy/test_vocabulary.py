@@ -15,7 +15,7 @@ from hacrl.agents.policy.encoding import decode_response, encode_foreign, encode
 from hacrl.agents.policy.loading import load_policy, load_tokenizer
 from hacrl.agents.policy.policy import Policy, save_policy
 from hacrl.agents.policy.reading import read
-from hacrl.agents.sampling.hugging_face import Sample
+from hacrl.agents.sampling.base import Sample
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified

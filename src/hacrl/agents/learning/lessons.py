@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hacrl.agents.policy.encoding import encode_foreign
 from hacrl.agents.policy.openings import without_opening
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample
+from hacrl.agents.sampling.base import Sample
 from hacrl.records import Pool, Rollout, Verified
 
 __all__ = ["Lesson", "make_lessons"]

@@ -1,52 +1,47 @@
-"""The process that owns one vLLM engine.
-
-Started as `python -m hacrl.agents.sampling.vllm.engine SOCKET FOLDER`.
-
-Calls come in, answers go out, and in between a word at least once a second that it is still at
-work. It ends with the process that started it.
-"""
+"""vLLM itself, in the process of an engine."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import sys
-import threading
-import time
-import traceback
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hacrl.agents.sampling.vllm.messages import Drawn, Request
-from hacrl.errors import first_line
+from hacrl.agents.sampling.engines.base import Drawn, Request
 
-__all__ = ["Engine", "main"]
+__all__ = ["VllmWorker"]
 
 
-class Engine:
-    """One vLLM engine.
-
-    Args:
-        folder: holds the model's configuration and, when they are to be loaded, its weights.
-        busy: to be called now and then during long work.
-    """
+class VllmWorker:
+    """One `vllm.LLM`. See `Worker`."""
 
     def __init__(self, folder: Path, busy: Callable[[], None]) -> None:
         self._folder = folder
         self._busy = busy
         self._llm: Any = None
+        self._sleeps = False
         self._asleep = False
         self._requests = 0
 
-    def start(self, options: dict[str, Any], cpu: dict[str, Any], gpu: dict[str, Any]) -> bool:
-        """See `VllmClient.start`."""
+    def start(
+        self,
+        options: Mapping[str, Any],
+        cpu: Mapping[str, Any],
+        gpu: Mapping[str, Any],
+        sleeps: bool,
+    ) -> None:
+        """Make the engine.
+
+        Args:
+            options: of `vllm.LLM`.
+            cpu: further ones, for an engine on a CPU.
+            gpu: likewise elsewhere.
+            sleeps: whether it is to sleep, where vLLM can: on a CPU it cannot.
+        """
         from vllm import LLM
         from vllm.platforms import current_platform
 
         on_cpu = bool(current_platform.is_cpu())
+        self._sleeps = sleeps and not on_cpu
         self._llm = LLM(
             model=str(self._folder),
             skip_tokenizer_init=True,  # ids go in and come out
@@ -57,28 +52,27 @@ class Engine:
             **options,
             **(cpu if on_cpu else gpu),
         )
-        self._remove_weights()
         # Some kernels refuse a model only when they are first used.
         self.draw([Request([0], max_new_tokens=1, temperature=1.0, seed=0, stop_ids=())])
-        return on_cpu
 
     def load(self) -> None:
-        """See `VllmClient.load`."""
+        """Take the weights that lie in the folder; wake up before."""
         if self._asleep:
             self._llm.wake_up(tags=["weights"])
         self._llm.collective_rpc(_reload, args=(str(self._folder),))
-        self._remove_weights()
         if self._asleep:
             self._llm.wake_up(tags=["kv_cache"])
             self._asleep = False
 
-    def sleep(self) -> None:
-        """See `VllmClient.sleep`."""
-        self._llm.sleep(level=2)
-        self._asleep = True
+    def sleep(self) -> bool:
+        """Free weights and cache until the next `load`, where vLLM can."""
+        if self._sleeps:
+            self._llm.sleep(level=2)
+            self._asleep = True
+        return self._sleeps
 
     def draw(self, requests: Sequence[Request]) -> list[Drawn]:
-        """See `VllmClient.draw`."""
+        """Responses to requests, in their order. All blocks of the prefix cache are new."""
         from vllm.inputs import tokens_input
 
         if not self._llm.reset_prefix_cache():
@@ -96,55 +90,6 @@ class Engine:
                     found[output.request_id] = _drawn(output)
             self._busy()
         return [found[str(number)] for number in range(first, self._requests)]
-
-    def _remove_weights(self) -> None:
-        for path in self._folder.glob("*.safetensors"):
-            path.unlink()
-
-
-def main(socket: int, folder: Path) -> None:
-    """Answer calls until the connection is closed."""
-    os.set_inheritable(socket, False)
-    parent = os.getppid()
-    threading.Thread(target=_end_with, args=(parent, folder), daemon=True).start()
-    connection = Connection(socket)
-    engine = Engine(folder, _Busy(connection))
-    while True:
-        try:
-            name, arguments = connection.recv()
-        except EOFError:
-            _end(folder)
-        try:
-            answer = "answer", getattr(engine, name)(*arguments)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run must hear of it
-            traceback.print_exc()  # into the log
-            answer = "failure", f"{type(error).__name__}: {first_line(error)}"
-        connection.send(answer)
-
-
-class _Busy:
-    """Says that work goes on, at most once a second."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._last = 0.0
-
-    def __call__(self) -> None:
-        if time.monotonic() - self._last >= 1.0:
-            self._connection.send(("busy", None))
-            self._last = time.monotonic()
-
-
-def _end_with(parent: int, folder: Path) -> None:
-    """However the parent ends: a killed one closes nothing as long as others hold its files."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    _end(folder)
-
-
-def _end(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # with the engine's workers
 
 
 def _reload(worker: Any, folder: str) -> None:
@@ -184,7 +129,3 @@ def _drawn(output: Any) -> Drawn:
         finished=one.finish_reason == "stop",
         prompt_logprobs=[row[i].logprob for i, row in prompt],
     )
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
