@@ -100,6 +100,29 @@ def test_a_model_that_does_not_learn_stays_as_it_is(recipe: Recipe) -> None:
     assert list(fleet.sample(prompts, 1, occasion="x", agents=fleet.learners)) == ["kim"]
 
 
+def test_an_adapter_that_does_not_learn_shares_its_model_with_one_that_does(
+    tiny_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    raw = tiny_recipe(clip={"delta": 0.9})
+    raw["agents"]["kim"]["lora"] = {"rank": 2}
+    LocalFleet.from_recipe(recipe_from_dict(raw)).save(tmp_path)
+    twin = {**raw["agents"]["kim"], "learns": False, "lora": {"adapter": str(tmp_path / "kim")}}
+    recipe = recipe_from_dict(raw | {"agents": {"kim": raw["agents"]["kim"], "twin": twin}})
+    fleet = LocalFleet.from_recipe(recipe)
+    kim, other = (agent._policy.model for agent in fleet._agents.values())  # type: ignore[attr-defined]
+    assert kim is other
+    before = {name: value.clone() for name, value in kim.state_dict().items()}
+    prompts, sharing = load_prompts(recipe.tasks), {"kim": ("twin",)}
+    with make_pool(recipe.tasks, recipe.verification) as verifiers:
+        rollouts = fleet.sample(prompts, 8, occasion="step 0")
+        pool = verify_rollouts(0, prompts, 8, rollouts, verifiers)
+    judgement = recipe_algorithm(recipe).judge(joint_set(pool, [[1.0] * 2] * 2, sharing))
+    fleet.learn(pool, by_learner(judgement, pool.agents, sharing))
+    changed = {name for name, value in kim.state_dict().items() if not value.equal(before[name])}
+    assert changed
+    assert all(".kim." in name for name in changed)
+
+
 def test_a_recording_gives_what_there_is(prompts: list[Prompt]) -> None:
     old = recording(prompts, [G, G - 1, 0, 1])
     places = [(r.prompt, r.sample) for r in old.sample(prompts, 2, occasion="any")]

@@ -176,6 +176,14 @@ def test_a_run_that_was_stopped_ends_bit_for_bit_the_same(
     assert differences(again.path, straight[0].path) == [asked_for_less]
 
 
+def test_taking_turns_on_a_device_changes_nothing(
+    mixed: Raw, straight: tuple[RunFolder, Notes], tmp_path: Path
+) -> None:
+    run = train(recipe_from_dict(mixed, ["fleet.in_turns=true"]), tmp_path)
+    differ = differences(run.path, straight[0].path)
+    assert {Path(name).name for name in differ} == {"recipe.yaml"}
+
+
 def test_who_learns_and_what_was_recorded_matter_to_a_resumed_run(
     mixed: Raw, earlier: Path, tmp_path: Path
 ) -> None:

@@ -90,7 +90,7 @@ def _format_notes(
     if missed <= _NO_ANSWER * total:
         return
     text = f"{agent}: {missed} of {total} responses hold no answer in the expected form"
-    best = min(rows, key=_share_missed)
+    best = min((one for one in rows if _missed(one)[1]), key=_share_missed)
     if _share_missed(row) - _share_missed(best) > _APART:
         few, of = _missed(best)
         yield (
@@ -108,7 +108,7 @@ def _missed(row: Mapping[str, Any]) -> tuple[int, int]:
 
 def _share_missed(row: Mapping[str, Any]) -> float:
     missed, total = _missed(row)
-    return missed / total if total else 0.0
+    return missed / total
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:
