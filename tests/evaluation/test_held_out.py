@@ -14,6 +14,7 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
+from hacrl.cli.check import print_preparation
 from hacrl.config import recipe_from_dict
 from hacrl.console.observer import Silent
 from hacrl.errors import UserError
@@ -24,7 +25,7 @@ from hacrl.fleet import LocalFleet
 from hacrl.records import Decoding
 from hacrl.runs.run import Run
 from hacrl.tasks import load_prompts
-from hacrl.training.check import check
+from hacrl.training.preparing import prepare
 from hacrl.training.train import train
 from hacrl.verify import VerifierPool, make_verifiers
 
@@ -201,7 +202,7 @@ def test_missing_held_out_data_are_found_before_anything_is_loaded(
 def test_the_check_says_when_and_on_what(make: Make) -> None:
     text = io.StringIO()
     recipe = recipe_from_dict(make(every=2, at_start=True, limit=9))
-    check(recipe, Console(file=text, width=100))
+    print_preparation(recipe, prepare(recipe), Console(file=text, width=100))
     assert "evaluation at the start, every 2 steps, after the last step: fresh (9 problems), " in (
         text.getvalue()
     )
@@ -212,7 +213,7 @@ def test_the_check_says_when_and_on_what(make: Make) -> None:
         "verifier": {"type": "python", "function": "nowhere:judge"},
     }
     with pytest.raises(UserError, match=r"^evaluation\.tasks\.fresh\.verifier\.function"):
-        check(recipe_from_dict(raw), Console(file=text))
+        prepare(recipe_from_dict(raw))
 
 
 def test_evaluation_leaves_no_trace_in_what_is_sampled_next(tiny_recipe: Make) -> None:

@@ -15,7 +15,8 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
-import hacrl.training.check
+import hacrl.training.preparing
+from hacrl.cli.check import print_preparation
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.training.train import train
@@ -98,9 +99,8 @@ def readable() -> Iterator[None]:
     """Each tokenizer and configuration is read once for all checks."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("load_tokenizer", "load_config"):
-            patch.setattr(
-                hacrl.training.check, name, remembered(getattr(hacrl.training.check, name))
-            )
+            load = getattr(hacrl.training.preparing, name)
+            patch.setattr(hacrl.training.preparing, name, remembered(load))
         yield
 
 
@@ -126,7 +126,8 @@ def accepted(raw: Raw) -> Recipe | None:
     try:
         recipe = recipe_from_dict(raw)
         with warnings.catch_warnings(action="ignore"):
-            hacrl.training.check.check(recipe, Console(file=io.StringIO(), width=200))
+            preparation = hacrl.training.preparing.prepare(recipe)
+            print_preparation(recipe, preparation, Console(file=io.StringIO(), width=200))
     except UserError as error:
         check_short(error)
         return None

@@ -13,11 +13,12 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
+from hacrl.cli.check import print_preparation
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.runs.run import Run
-from hacrl.training.check import check
+from hacrl.training.preparing import prepare
 from hacrl.training.train import train
 from hacrl.verify import Exact, VerifierPool
 
@@ -88,7 +89,8 @@ def test_a_single_task_is_not_shown_apart(tiny_recipe: Make, tmp_path: Path) -> 
 
 def test_check_shows_what_is_mixed(two_tasks: dict[str, Any]) -> None:
     console = Console(file=io.StringIO(), width=120)
-    check(recipe_from_dict(two_tasks), console)
+    recipe = recipe_from_dict(two_tasks)
+    print_preparation(recipe, prepare(recipe), console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     (bits,) = (line.split() for line in lines if line.startswith("bits"))
     (ones,) = (line.split() for line in lines if line.startswith("ones"))

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 import wandb
-from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.training import loggers
-from hacrl.training.check import check
 from hacrl.training.loggers import Loggers, check_loggers, flatten
+from hacrl.training.preparing import prepare
 from hacrl.training.train import Silent, train
 
 MakeRecipe = Callable[..., dict[str, Any]]
@@ -140,7 +139,7 @@ def test_a_missing_package_is_refused_before_the_run(
 
     monkeypatch.setattr(loggers, "version", missing)
     recipe = recipe_from_dict(tiny_recipe(loggers=["trackio"]))
-    for refuse in (lambda: train(recipe, tmp_path), lambda: check(recipe, Console())):
+    for refuse in (lambda: train(recipe, tmp_path), lambda: prepare(recipe)):
         with pytest.raises(UserError, match=r'pip install "hacrl\[trackio\]"'):
             refuse()
     assert not (tmp_path / recipe.name).exists()

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from hacrl.algorithm.advantages import CapabilityAware
 from hacrl.algorithm.capability import CapabilityTracker
+from hacrl.cli.check import print_preparation
 from hacrl.config import recipe_from_dict
 from hacrl.config.cautions import cautions
 from hacrl.console.observer import Silent
@@ -26,10 +27,10 @@ from hacrl.report.facts import summary
 from hacrl.report.page import make_report, render
 from hacrl.report.reading import read_runs
 from hacrl.runs.checkpoints import checkpoints
-from hacrl.runs.export import export
+from hacrl.runs.export import export, find_source
 from hacrl.runs.run import Run
-from hacrl.training.check import check
 from hacrl.training.loop import by_learner, joint_set
+from hacrl.training.preparing import prepare
 from hacrl.training.train import train
 from scripts.crash_test.comparing import differences
 
@@ -146,7 +147,7 @@ def test_only_learners_are_saved_evaluated_and_exported(
 
 
 def _export(run: Path, agent: str, to: Path) -> None:
-    export(run, agent, to, merge=False, checkpoint=None, note=lambda text: None)
+    export(find_source(run, agent), to, merge=False, note=lambda text: None)
 
 
 @pytest.mark.usefixtures("sketches")
@@ -177,7 +178,7 @@ def test_a_run_that_was_stopped_ends_bit_for_bit_the_same(
 
 
 def test_taking_turns_on_a_device_changes_nothing(
-    mixed: Raw, straight: tuple[RunFolder, Notes], tmp_path: Path
+    mixed: Raw, straight: tuple[Run, Notes], tmp_path: Path
 ) -> None:
     run = train(recipe_from_dict(mixed, ["fleet.in_turns=true"]), tmp_path)
     differ = differences(run.path, straight[0].path)
@@ -245,7 +246,8 @@ def test_a_step_of_which_nothing_was_recorded(mixed: Raw, tmp_path: Path) -> Non
 
 def checked(raw: Raw, *overrides: str) -> str:
     console = Console(file=io.StringIO(), width=300)
-    check(recipe_from_dict(raw, overrides), console)
+    recipe = recipe_from_dict(raw, overrides)
+    print_preparation(recipe, prepare(recipe), console)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -17,7 +17,7 @@ from hacrl.errors import UserError
 from hacrl.paths import BUNDLED, resolve
 from hacrl.runs.clock import recorded_clock
 
-__all__ = ["Target", "find_targets", "fingerprint", "without_thinking"]
+__all__ = ["Target", "find_targets", "target_fingerprint", "without_thinking"]
 
 _PARTS = {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja", ".gguf", ".py"}
 """Suffixes of files that make up a model."""
@@ -93,7 +93,7 @@ def without_thinking(target: Target) -> Target:
     return replace(target, spec=spec)
 
 
-def fingerprint(target: Target) -> str:
+def target_fingerprint(target: Target) -> str:
     """What tells whether a target would answer as another does: SHA-256 over all that matters.
 
     Over the contents of a local folder, so that it may be moved; over the commit of a Hub model.

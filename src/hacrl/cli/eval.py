@@ -1,4 +1,4 @@
-"""The commands `hacrl eval` and `hacrl compare`. Thin, as `cli.py`."""
+"""The command `hacrl eval`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Annotated
 
 import typer
 
+from hacrl.cli.arguments import DataOption, EvaluationsOption, split_names
+from hacrl.config.bounds import Count, Rows, within
 from hacrl.console.terminal import INTERRUPTED, make_console, quieten_libraries, say
-from hacrl.phases import Interrupted
+from hacrl.phases import Interrupted, finish_phase_on_interrupt
 
-__all__ = ["compare", "evaluate"]
-
-Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Where responses and results are kept.")
-]
+__all__ = ["evaluate"]
 
 
 class Preset(StrEnum):
@@ -52,10 +50,7 @@ def evaluate(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Problems with the fields question and answer."),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Local benchmarks: DIR/NAME/test.jsonl."),
-    ] = None,
+    data: DataOption = None,
     preset: Annotated[
         Preset | None,
         typer.Option(help="paper: 8,192 tokens, thinking off, best@30 on aime25."),
@@ -78,7 +73,7 @@ def evaluate(
     show_failures: Annotated[
         int, typer.Option(min=0, metavar="N", help="Show N responses that are not right.")
     ] = 0,
-    out: Out = Path("evaluations"),
+    out: EvaluationsOption = Path("evaluations"),
 ) -> None:
     """Put benchmarks to agents, and count what they get right.
 
@@ -98,63 +93,43 @@ def evaluate(
       hacrl eval models/kim --bench gsm8k --data ../data --limit 50
     """
     quieten_libraries()
-    from hacrl.evaluation.command import run_eval
+    from hacrl.evaluation.jobs import chosen_tasks, load_job
+    from hacrl.evaluation.report import print_failures, report
+    from hacrl.evaluation.runner import evaluate as put_jobs
+    from hacrl.evaluation.settings import chosen_settings
+    from hacrl.evaluation.targets import find_targets, without_thinking
+    from hacrl.evaluation.watching import watch
 
-    console = make_console()
-    try:
-        run_eval(
-            targets,
-            console,
-            benchmarks=_names(bench),
-            recipes=task or [],
-            files=file or [],
-            data=data,
-            paper=preset is Preset.PAPER,
-            limit=limit,
+    for option, bound, value in (("--limit", Rows, limit), ("--batch-size", Count, batch_size)):
+        if value is not None:
+            within(bound, value, option)
+    paper = preset is Preset.PAPER
+    tasks, rule = chosen_tasks(split_names(bench), task or [], file or [], data)
+    settings = {
+        name: chosen_settings(
+            name,
+            paper=paper,
             samples=samples,
             temperature=temperature,
             max_new_tokens=max_new_tokens,
-            batch_size=batch_size,
-            dtype=None if dtype is None else dtype.value,
-            device=device,
-            failures=show_failures,
-            root=out,
         )
+        for name in tasks
+    }
+    agents = find_targets(targets, dtype=None if dtype is None else dtype.value, device=device)
+    jobs = [load_job(name, task, settings[name], limit) for name, task in tasks.items()]
+    if paper:
+        agents = [without_thinking(agent) for agent in agents]
+    console = make_console()
+    total = len(agents) * sum(job.responses for job in jobs)
+    try:
+        with watch(total, console) as watcher, finish_phase_on_interrupt() as stop:
+            results = put_jobs(
+                agents, jobs, out, watcher, rule=rule, batch_size=batch_size, stop=stop
+            )
     except Interrupted as error:
         say(console, f"interrupted; what is done is kept in {out}, the same command continues")
         raise typer.Exit(INTERRUPTED) from error
-
-
-def compare(
-    targets: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TARGET",
-            help="Two or more, as for hacrl eval; the first is compared with.",
-            show_default=False,
-        ),
-    ],
-    bench: Annotated[
-        str, typer.Option(metavar="NAMES", help="Only these; all that is stored unless given.")
-    ] = "",
-    out: Out = Path("evaluations"),
-) -> None:
-    """Compare agents on the problems that both have answered.
-
-    Takes the responses that hacrl eval has stored, or those of the last evaluation in training.
-    Agents of the same name in two runs are paired, else all are compared with the first. Shows the
-    difference with a paired bootstrap interval, and how many problems were gained and lost.
-
-    \b
-    Examples:
-      hacrl compare runs/gspo runs/hacpo
-      hacrl compare models/before runs/first/agents/kim --bench gsm8k
-    """
-    quieten_libraries()
-    from hacrl.evaluation.compare import run_compare
-
-    run_compare(targets, out, _names(bench), make_console())
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in text.replace(" ", "").split(",") if name]
+    report(results, out, console)
+    if show_failures:
+        print_failures(results, show_failures, console)
+    say(console, f"responses and results: {out}")

@@ -1,3 +1,5 @@
+"""`hacrl check`: what a recipe would run, and what is refused before it does."""
+
 from __future__ import annotations
 
 import io
@@ -9,19 +11,21 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from hacrl.cli.check import print_preparation
 from hacrl.config import recipe_from_dict
 from hacrl.config.schema import Prompts
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 from hacrl.tasks.fitting import fitting
-from hacrl.training.check import check
+from hacrl.training.preparing import prepare
 
 Make = Callable[..., dict[str, Any]]
 
 
 def checked(raw: dict[str, Any], *overrides: str) -> str:
     console = Console(file=io.StringIO(), width=300)
-    check(recipe_from_dict(raw, overrides), console)
+    recipe = recipe_from_dict(raw, overrides)
+    print_preparation(recipe, prepare(recipe), console)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -33,7 +37,7 @@ def refused(raw: dict[str, Any], *overrides: str) -> str:
 
 
 def line(text: str, start: str) -> str:
-    return next(found for found in text.splitlines() if found.startswith(start))
+    return next(row for row in text.splitlines() if row.startswith(start))
 
 
 def test_it_says_what_would_run(tiny_recipe: Make) -> None:

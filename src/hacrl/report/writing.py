@@ -1,43 +1,17 @@
-"""`hacrl report`: from run folders to a page and to figures for papers."""
+"""From run folders to a page on the disk, and to figures for papers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
-from hacrl.console.terminal import say
 from hacrl.errors import UserError
 from hacrl.report import BROWSE, PAGE
 from hacrl.report.page import Report, make_report, render
 from hacrl.report.reading import read_runs
 from hacrl.runs.writing import write_text
 
-__all__ = ["run_report", "write_figures", "write_report"]
-
-
-def run_report(
-    paths: Sequence[Path],
-    console: Console,
-    *,
-    out: Path | None = None,
-    figures: Path | None = None,
-    browse: int = BROWSE,
-) -> None:
-    """Write the page, and the figures if a folder for them is named, and say where.
-
-    Raises:
-        UserError: a folder is not one of a run, or something cannot be read or written.
-    """
-    report, page = write_report(paths, out=out, browse=browse)
-    for run in report.runs:
-        for text in run.notes:
-            say(console, f"note: {run.label}: {text}")
-    say(console, f"report: {page} ({page.stat().st_size / 1e6:.1f} MB)")
-    if figures is not None:
-        count = write_figures(report, figures)
-        say(console, f"figures: {count} in {figures}, each as .png and .svg")
+__all__ = ["write_figures", "write_report"]
 
 
 def write_report(
