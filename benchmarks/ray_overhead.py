@@ -34,11 +34,12 @@ from unittest.mock import patch
 import ray
 
 from hacrl.agents.learning.reporting import LearnReport, LessonRecord
+from hacrl.columns import ROLLOUTS, to_table
 from hacrl.config import Recipe, load_recipe, recipe_from_dict
 from hacrl.config.bundled import find_recipe
 from hacrl.console.observer import Silent
 from hacrl.fleet import ray as ray_fleet
-from hacrl.fleet.columns import ROLLOUTS, from_columns, to_columns, to_table
+from hacrl.fleet.columns import from_columns, to_columns
 from hacrl.fleet.ray import RayFleet
 from hacrl.fleet.worker import Place, ReportColumns
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
@@ -273,8 +274,8 @@ def make_pool(agents: tuple[str, ...], rollouts: int) -> Pool:
                 sample=sample,
                 policy_version=0,
                 text="".join(draw.choices("0123456789 +=", k=3 * TOKENS)),
-                token_ids=tuple(draw.choices(range(100_000), k=TOKENS)),
-                token_logprobs=tuple(-draw.random() for _ in range(TOKENS)),
+                logprob=-draw.random() * TOKENS,
+                length=TOKENS,
                 finished=True,
             ),
             Verdict(float(sample % 2), Outcome.RIGHT if sample % 2 else Outcome.WRONG, "1"),

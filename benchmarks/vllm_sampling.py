@@ -34,9 +34,9 @@ from hacrl.agents.policy.encoding import encode_prompt
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.logprobs import pad, response_logprobs
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample
-from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler
-from hacrl.agents.sampling.vllm.sampler import VllmSampler
+from hacrl.agents.sampling.base import Sample, Sampler
+from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
+from hacrl.agents.sampling.making import make_sampler
 from hacrl.config import Recipe, load_recipe
 from hacrl.config.bundled import find_recipe
 from hacrl.records import Decoding
@@ -102,7 +102,7 @@ def recipe(chosen: argparse.Namespace, **changes: str) -> Recipe:
 def samplers(chosen: argparse.Namespace, add: Callable[[Mapping[str, Any]], None]) -> None:
     """The parts `start_seconds`, `sampling`, `sync` and `gap`."""
     plain = recipe(chosen)
-    policy = load_policy(AGENT, plain.agents[AGENT])
+    policy = load_policy(AGENT, plain.models[AGENT])
     # An end token that no response has: every response is as long as the limit.
     policy = dataclasses.replace(policy, stop_ids=(policy.vocab_size - 1,))
     prompts = [encode_prompt(policy, prompt) for prompt in load_prompts(plain.tasks)[: SIZES[-1]]]
@@ -111,10 +111,8 @@ def samplers(chosen: argparse.Namespace, add: Callable[[Mapping[str, Any]], None
     starts = {}
     for dtype in ("float32", "bfloat16"):
         wanted = recipe(chosen, **{f"agents.{AGENT}.sampler": f"{{type: vllm, dtype: {dtype}}}"})
-        settings = wanted.agents[AGENT].sampler
-        assert settings.type == "vllm"
         begun = time.perf_counter()
-        ways[f"vllm {dtype}"] = VllmSampler(policy, settings, wanted)
+        ways[f"vllm {dtype}"] = make_sampler(policy, wanted)
         starts[dtype] = round(time.perf_counter() - begun, 1)
     add({"start_seconds": starts})
     speeds = {}

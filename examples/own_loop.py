@@ -22,7 +22,7 @@ def main() -> None:
     problems = hacrl.load_prompts(recipe.tasks)
     stream = hacrl.PromptStream(problems, 16, seed=0, weights={"arithmetic": 1.0})
     capability = hacrl.CapabilityTracker(fleet.agents, 5, "mean_reward", 10.0)
-    sharing = {name: recipe.sources(name) for name in fleet.agents}
+    sharing = {name: recipe.sources(name) for name in fleet.learners}
     with hacrl.make_pool(recipe.tasks, recipe.verification) as verifiers:
         for step in range(10):
             batch = stream.batch(step)

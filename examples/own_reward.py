@@ -6,8 +6,6 @@ Bundled tiny models of two families learn to add with short workings: the reward
 result, less a little for every character. Prints a line a step and draws the learning curves.
 """
 
-import pandas
-
 import hacrl
 
 RECIPE = {
@@ -47,7 +45,7 @@ class Printer(hacrl.Silent):
 if __name__ == "__main__":
     hacrl.quieten_libraries()
     run = hacrl.train(hacrl.recipe_from_dict(RECIPE), "runs", Printer(), overwrite=True)
-    metrics = pandas.read_json(run.metrics_path, lines=True)
+    metrics = run.metrics().to_pandas()
     axes = metrics.pivot(index="step", columns="agent", values="reward").plot(ylabel="reward")
     axes.figure.savefig("own-reward.png")
-    print("trained models in", run.agents_path, "and curves in own-reward.png")
+    print("trained models in", run.path / "agents", "and curves in own-reward.png")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hacrl.audit import Expected, Findings, Kind, find
+from hacrl.audit import Expected, Findings, Kind, audit_tasks
 from hacrl.audit.changes import LAST_DIGIT
 from hacrl.audit.counting import by_kind
 from hacrl.audit.making import last_digits
@@ -54,7 +54,7 @@ def measured(
     changed: dict[str, Kind] = {}
     for name, task in tasks.items():
         alone = {name: task}
-        found[name] = find(alone, _PATIENT, rows, partial(_told_of, name))
+        found[name] = audit_tasks(alone, _PATIENT, rows, partial(_told_of, name))
         with open_pool(alone, _PATIENT) as pool:
             pairs = last_digits(alone)
             tried = score_tries(pool, pairs, _told(f"{name} {LAST_DIGIT}"))

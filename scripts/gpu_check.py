@@ -18,7 +18,6 @@ took, how much GPU memory it needed at most, and what was wrong:
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ import torch
 
 from hacrl.config import load_recipe
 from hacrl.config.bundled import find_recipe
+from hacrl.runs.writing import read_lines
 from hacrl.training.train import train
 
 __all__ = ["WAYS", "complaints", "main"]
@@ -109,7 +109,7 @@ def _rows(device: str, steps: int, changes: Sequence[str]) -> list[dict[str, Any
     )
     with tempfile.TemporaryDirectory() as folder:
         run = train(recipe, Path(folder))
-        return [json.loads(line) for line in run.metrics_path.read_text("utf-8").splitlines()]
+        return read_lines(run.path / "metrics.jsonl")
 
 
 if __name__ == "__main__":

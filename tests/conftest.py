@@ -14,7 +14,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import copy
 import itertools
 import json
+import multiprocessing
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +78,16 @@ def _save(folder: Path, family: tuple[Any, Any], tokenizer: PreTrainedTokenizerF
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _formulas_loaded_once() -> None:
+    """One server forks all verifier workers of a process, with what the first pool needed.
+
+    Here pools of all kinds follow each other, so it has everything from the start.
+    """
+    multiprocessing.set_forkserver_preload(["hacrl.verify.formulas_loaded"])
+    forkserver.ensure_running()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ PROMPT = Prompt("t/0", "t", "1+1=", "2")
 
 
 def row(agent: str, prompt: int, sample: int, reward: float | None = 1.0) -> Verified:
-    rollout = Rollout(prompt, agent, sample, 0, "2", (5, 1), (-0.25, -0.5), True)
+    rollout = Rollout(prompt, agent, sample, 0, "2", -0.75, 2, True)
     return Verified(rollout, Verdict(reward, Outcome.RIGHT))
 
 
@@ -45,19 +45,24 @@ def test_rows_of_one_agent() -> None:
     assert len(pool().of("b")) == 4
 
 
-def test_a_pool_refuses_missing_or_misplaced_rows() -> None:
+def test_a_pool_refuses_misplaced_rows() -> None:
     rows = pool().rows
-    for wrong in (rows[:-1], rows[::-1], (*rows, rows[0])):
+    beyond = (row("a", 2, 0), row("a", 0, 2), row("c", 0, 0), row("a", -1, 0))
+    for wrong in (rows[::-1], (*rows, rows[0]), (*rows, rows[-1]), *((one,) for one in beyond)):
         with pytest.raises(ValueError, match="one row per agent, prompt and sample"):
             Pool(3, ("a", "b"), (PROMPT, PROMPT), 2, wrong)
+
+
+def test_a_pool_may_lack_rows() -> None:
+    rows = [r for r in pool().rows if r.rollout.agent == "a" or r.rollout.sample == 1]
+    ragged = Pool(3, ("a", "b", "c"), (PROMPT, PROMPT), 2, tuple(rows))
+    assert [(r.rollout.prompt, r.rollout.sample) for r in ragged.of("b")] == [(0, 1), (1, 1)]
+    assert ragged.of("c") == []
+    known = [[[not math.isnan(x) for x in g] for g in own] for own in ragged.rewards()]
+    assert known == [[[True] * 2] * 2, [[False, True]] * 2, [[False] * 2] * 2]
+    assert pickle.loads(pickle.dumps(ragged)) == ragged
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
 def test_a_reward_that_is_no_number_means_unscored(reward: float) -> None:
     assert Verdict(reward, Outcome.RIGHT).reward is None
-
-
-def test_logprob_and_length_include_the_end_token() -> None:
-    rollout = row("a", 0, 0).rollout
-    assert rollout.logprob == -0.75
-    assert rollout.length == 2

@@ -7,13 +7,13 @@ timed: decoding and encoding again, the pool, advantages, lessons, reports and w
 from __future__ import annotations
 
 import gc
+import math
 import random
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from hacrl.agents.learning.reporting import LearnReport, make_report
 from hacrl.agents.policy.encoding import decode_response
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy
+from hacrl.agents.sampling.base import Sample
 from hacrl.algorithm.advantages import CapabilityAware
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
@@ -82,7 +83,7 @@ def _once(policies: list[Policy], responses: int, folder: Path) -> dict[str, flo
     sampled = {policy.name: _sampled(policy, responses) for policy in policies}
     with part("decode"):
         rollouts = {
-            policy.name: [_decoded(policy, rollout) for rollout in sampled[policy.name]]
+            policy.name: [_decoded(policy, *one) for one in enumerate(sampled[policy.name])]
             for policy in policies
         }
     rewards = random.Random(0)
@@ -108,7 +109,10 @@ def _once(policies: list[Policy], responses: int, folder: Path) -> dict[str, flo
         sharing = {name: [peer for peer in names if peer != name] for name in names}
         judgement = CapabilityAware()(joint_set(pool, omega, sharing))
         advantages = by_learner(judgement, names, sharing)
-    reports = [_learned(policy, pool, advantages[policy.name], part) for policy in policies]
+    reports = [
+        _learned(policy, pool, advantages[policy.name], sampled[policy.name], part)
+        for policy in policies
+    ]
     run = RunFolder.create(folder, _recipe(names), overwrite=False)
     with part("rollouts written"):
         run.add_rollouts(pool)
@@ -121,7 +125,11 @@ def _once(policies: list[Policy], responses: int, folder: Path) -> dict[str, flo
 
 
 def _learned(
-    policy: Policy, pool: Pool, advantage: Mapping[str, Sequence[Sequence[float]]], part: Any
+    policy: Policy,
+    pool: Pool,
+    advantage: Mapping[str, Sequence[Sequence[float]]],
+    sampled: Sequence[Sample],
+    part: Any,
 ) -> LearnReport:
     """What `Agent.learn` does around the updates."""
     sources = [name for name in pool.agents if name != policy.name]
@@ -131,6 +139,7 @@ def _learned(
             pool,
             advantage,
             [[3, 4, 5]] * len(pool.prompts),
+            {(i // GROUP, i % GROUP): one for i, one in enumerate(sampled)},
         )
     rows = {i: RowOutcome(0, -0.01, 0.0, 0.0, False, True, True) for i in range(len(lessons))}
     updates = [UpdateOutcome(0.1, 0.1, 1e-6, False)] * len(pool.agents)
@@ -146,21 +155,21 @@ def _learned(
         )
 
 
-def _sampled(policy: Policy, responses: int) -> list[Rollout]:
+def _sampled(policy: Policy, responses: int) -> list[Sample]:
     draw = random.Random(policy.name)
-    rollouts = []
-    for i in range(responses):
+    samples = []
+    for _ in range(responses):
         text = "".join(draw.choice("0123456789+-=;") for _ in range(LENGTH))
         ids = [*policy.tokenizer.encode(text, add_special_tokens=False), policy.stop_ids[0]]
-        rollouts.append(
-            Rollout(i // GROUP, policy.name, i % GROUP, 0, "", tuple(ids), (-0.5,) * len(ids), True)
-        )
-    return rollouts
+        samples.append(Sample(ids, [-0.5] * len(ids), True))
+    return samples
 
 
-def _decoded(policy: Policy, rollout: Rollout) -> Rollout:
-    text, unshareable = decode_response(policy, list(rollout.token_ids), rollout.finished)
-    return replace(rollout, text=text, unshareable=unshareable)
+def _decoded(policy: Policy, i: int, sample: Sample) -> Rollout:
+    text, unshareable = decode_response(policy, sample.token_ids, sample.finished)
+    length = len(sample.token_ids)
+    place = (i // GROUP, policy.name, i % GROUP)
+    return Rollout(*place, 0, text, math.fsum(sample.logprobs), length, True, unshareable)
 
 
 def _recipe(names: list[str]) -> Recipe:

@@ -146,7 +146,7 @@ def train_hacpo(setting: Hacpo, seed: int) -> list[Point]:
     fleet = LocalFleet.from_recipe(recipe)
     capability = CapabilityTracker(fleet.agents, 5, "mean_reward", 10.0)
     algorithm = recipe_algorithm(recipe)
-    sharing = {name: recipe.sources(name) for name in recipe.agents}
+    sharing = {name: recipe.sources(name) for name in recipe.learners}
     points: list[Point] = []
     with make_pool(recipe.tasks, recipe.verification) as verifiers:
         clock = _Clock()
@@ -217,7 +217,7 @@ def train_trl(setting: Trl, seed: int, scratch: Path) -> list[Point]:
     recipe = demo_recipe(seed)
     stream, exact = _stream(recipe), Exact()
     asked = [prompt for step in range(recipe.steps) for prompt in stream.batch(step)]
-    policy = load_policy(setting.agent, recipe.agents[setting.agent])
+    policy = load_policy(setting.agent, recipe.models[setting.agent])
     updates = setting.mini_batches * setting.passes
     watch = _Watch(policy, _problems(recipe), seed, updates)
 
@@ -230,7 +230,7 @@ def train_trl(setting: Trl, seed: int, scratch: Path) -> list[Point]:
         ]
 
     rows = recipe.prompts_per_step * recipe.group_size
-    folder = resolve(recipe.agents[setting.agent].model)
+    folder = resolve(recipe.models[setting.agent].model)
     GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(folder),
         reward_funcs=reward,

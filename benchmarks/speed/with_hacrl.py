@@ -91,7 +91,7 @@ class Steps:
         recipe = recipe_of(job)
         self._fleet = fleet or LocalFleet.from_recipe(recipe)
         self._algorithm = recipe_algorithm(recipe)
-        self._sharing = {name: recipe.sources(name) for name in recipe.agents}
+        self._sharing = {name: recipe.sources(name) for name in recipe.learners}
         self._capability = CapabilityTracker(self._fleet.agents, 5, "mean_reward", 10.0)
         self._asked = prompts(job.work)
         self._step = 0

@@ -39,7 +39,7 @@ class _Quiet:
 def exported_agent(folder: Path) -> Path:
     """What a run leaves behind: the demo's first agent after one small step."""
     small = ["steps=1", "prompts_per_step=4", "sampling.group_size=2"]
-    return train(load_recipe(find_recipe("demo"), small), folder).agents_path / "ada"
+    return train(load_recipe(find_recipe("demo"), small), folder).agents["ada"]
 
 
 def demo_problems(folder: Path) -> Path:

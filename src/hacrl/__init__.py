@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hacrl.agents.participant import LearningParticipant, Participant
     from hacrl.algorithm.advantages import CapabilityAware, advantages
     from hacrl.algorithm.base import Algorithm, JointSet, Judgement
     from hacrl.algorithm.capability import CapabilityTracker
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from hacrl.fleet import Fleet, LocalFleet, open_fleet
     from hacrl.phases import Interrupted
     from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
-    from hacrl.runs.folder import RunFolder
+    from hacrl.runs.run import Run
     from hacrl.tasks import PromptStream, load_prompts
     from hacrl.training.loop import by_learner, co_train, joint_set
     from hacrl.training.train import train
@@ -43,16 +44,18 @@ __all__ = [
     "Interrupted",
     "JointSet",
     "Judgement",
+    "LearningParticipant",
     "LocalFleet",
     "Observer",
     "Outcome",
+    "Participant",
     "Pool",
     "Prompt",
     "PromptStream",
     "Recipe",
     "Rollout",
     "Rows",
-    "RunFolder",
+    "Run",
     "SequenceLevel",
     "Silent",
     "Terms",
@@ -80,6 +83,10 @@ __all__ = [
 __version__: str
 
 _HOMES = {
+    "hacrl.agents.participant": (
+        "LearningParticipant",
+        "Participant",
+    ),
     "hacrl.algorithm.advantages": (
         "CapabilityAware",
         "advantages",
@@ -123,7 +130,7 @@ _HOMES = {
         "Verdict",
         "Verified",
     ),
-    "hacrl.runs.folder": ("RunFolder",),
+    "hacrl.runs.run": ("Run",),
     "hacrl.tasks": (
         "PromptStream",
         "load_prompts",

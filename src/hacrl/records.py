@@ -1,8 +1,8 @@
 """What travels between the controller and the agents: text and numbers, never a tensor.
 
 The records hold plain Python values, so they pickle, become Arrow columns, and can be stored as
-Parquet. A rollout carries its token ids for its owner alone; every other agent encodes the text
-by itself.
+Parquet. A rollout carries no token ids: its author keeps those, and every other agent encodes the
+text by itself.
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ class Rollout:
         policy_version: number of optimizer updates its author had made.
         text: the decoded response without the end token. Where the author's prompt ends in an
             opening of reasoning such as `<think>`, it begins with that, which nobody drew.
-        token_ids: what was sampled, end token included. Meaningful to the author alone.
-        token_logprobs: log-probability in nats of each sampled token at the sampling temperature.
+        logprob: log π_old(y), the sum over the author's own tokens, end token included, in nats at
+            the sampling temperature (Eq. 11).
+        length: |y| in the author's tokens, end token included.
         finished: whether the author ended the response itself, as opposed to the length limit.
         unshareable: why the text cannot be given to others, None if it can.
     """
@@ -119,20 +120,10 @@ class Rollout:
     sample: int
     policy_version: int
     text: str
-    token_ids: tuple[int, ...]
-    token_logprobs: tuple[float, ...]
+    logprob: float
+    length: int
     finished: bool
     unshareable: str | None = None
-
-    @property
-    def logprob(self) -> float:
-        """log π_old(y): sum over the author's own tokens, end token included (Eq. 11)."""
-        return math.fsum(self.token_logprobs)
-
-    @property
-    def length(self) -> int:
-        """|y| in the author's tokens, end token included."""
-        return len(self.token_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +143,11 @@ class Pool:
         agents: names, in the order of the recipe.
         prompts: the batch of P prompts.
         group_size: G, responses per agent and prompt.
-        rows: n·P·G verified rollouts, grouped by agent, then prompt, then sample.
+        rows: verified rollouts, grouped by agent, then prompt, then sample: n·P·G where all are
+            there. An agent that does not learn may lack some.
 
     Raises:
-        ValueError: rows are not exactly agents × prompts × samples in that order.
+        ValueError: a row is there twice, in another place, or of no agent, prompt or sample.
     """
 
     step: int
@@ -165,27 +157,37 @@ class Pool:
     rows: tuple[Verified, ...]
 
     def __post_init__(self) -> None:
-        expected = (
-            (agent, prompt, sample)
-            for agent in self.agents
-            for prompt in range(len(self.prompts))
-            for sample in range(self.group_size)
-        )
-        found = ((r.rollout.agent, r.rollout.prompt, r.rollout.sample) for r in self.rows)
-        if len(self.rows) != len(self.agents) * len(self.prompts) * self.group_size or any(
-            want != have for want, have in zip(expected, found, strict=True)
-        ):
-            raise ValueError("a pool needs one row per agent, prompt and sample, in that order")
+        order = {agent: number for number, agent in enumerate(self.agents)}
+        size = (len(self.prompts), self.group_size)
+        before = (-1, 0, 0)
+        for place in map(_place, self.rows):
+            agent, prompt, sample = place
+            here = (order.get(agent, -1), prompt, sample)
+            inside = 0 <= prompt < size[0] and 0 <= sample < size[1]
+            if agent not in order or not inside or here <= before:
+                raise ValueError(
+                    "a pool has at most one row per agent, prompt and sample, in that order; "
+                    f"{place} is out of place"
+                )
+            before = here
 
     def of(self, agent: str) -> Sequence[Verified]:
-        """The P·G rows of one agent."""
-        size = len(self.prompts) * self.group_size
-        start = self.agents.index(agent) * size
-        return self.rows[start : start + size]
+        """The rows of one agent, P·G where all are there."""
+        return [row for row in self.rows if row.rollout.agent == agent]
 
     def rewards(self) -> list[list[list[float]]]:
-        """Rewards as nested lists [agents][prompts][samples]; NaN where unscored."""
-        flat = [math.nan if r.verdict.reward is None else r.verdict.reward for r in self.rows]
-        groups = [flat[i : i + self.group_size] for i in range(0, len(flat), self.group_size)]
-        n = len(self.prompts)
-        return [groups[i : i + n] for i in range(0, len(groups), n)]
+        """Rewards as nested lists [agents][prompts][samples]; NaN where unscored or missing."""
+        flat = {_place(row): row.verdict.reward for row in self.rows}
+
+        def reward(agent: str, prompt: int, sample: int) -> float:
+            value = flat.get((agent, prompt, sample))
+            return math.nan if value is None else value
+
+        return [
+            [[reward(a, p, g) for g in range(self.group_size)] for p in range(len(self.prompts))]
+            for a in self.agents
+        ]
+
+
+def _place(row: Verified) -> tuple[str, int, int]:
+    return row.rollout.agent, row.rollout.prompt, row.rollout.sample

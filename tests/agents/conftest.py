@@ -108,4 +108,4 @@ def prompt() -> Callable[[str], Prompt]:
 
 
 def make_rollout(agent: str, ids: list[int], text: str = "", *, finished: bool = True) -> Rollout:
-    return Rollout(0, agent, 0, 0, text, tuple(ids), (-1.0,) * len(ids), finished)
+    return Rollout(0, agent, 0, 0, text, -1.0 * len(ids), len(ids), finished)

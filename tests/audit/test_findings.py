@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from hacrl.audit import Findings, find
+from hacrl.audit import Findings, audit_tasks
 from hacrl.audit.judgeable import looks_like_no_answer
 from hacrl.audit.running import audit_tries, score_golds
 from hacrl.audit.tries import Expected
@@ -40,7 +40,7 @@ def task_of(folder: Path, verifier: dict[str, Any], golds: list[object]) -> Task
 def found_by(
     folder: Path, verifier: dict[str, Any], golds: list[object], rows: int = 99
 ) -> Findings:
-    return find({"t": task_of(folder, verifier, golds)}, Verification(), rows, silent)
+    return audit_tasks({"t": task_of(folder, verifier, golds)}, Verification(), rows, silent)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def test_a_scorer_that_pays_any_answer_is_named(tmp_path: Path) -> None:
     def audited(name: str, size: int) -> Findings:
         source = {"type": "reasoning_gym", "name": name, "size": size, "seed": 1}
         task = Task.model_validate({"source": source, "verifier": {"type": "reasoning_gym"}})
-        return find({"g": task}, Verification(), 99, silent)
+        return audit_tasks({"g": task}, Verification(), 99, silent)
 
     findings = audited("game_of_life_halting", 4)
     assert "False" in {one.prompt.gold for one in findings.unjudged}

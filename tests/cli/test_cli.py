@@ -66,8 +66,9 @@ def test_what_needs_no_model_imports_no_torch(recipe_file: Write, tmp_path: Path
     script = f"""
 import sys
 from hacrl.cli.app import main
-for words in (["--help"], ["train", "--help"], ["eval", "--help"], ["verify", "--help"],
-              ["compare", "--help"], ["recipes"], ["recipes", "x"],
+for words in (["--help"], ["train", "--help"], ["check", "--help"], ["eval", "--help"],
+              ["verify", "--help"], ["demo", "--help"], ["export", "--help"], ["compare", "--help"],
+              ["recipes"], ["recipes", "x"],
               ["report", "--help"], ["runs", "--help"], ["runs", {str(tmp_path)!r}],
               ["train", {wrong!r}], ["check", {wrong!r}], ["train", "none.yaml"]):
     sys.argv = ["hacrl", *words]
@@ -85,7 +86,7 @@ for words in (["--help"], ["train", "--help"], ["eval", "--help"], ["verify", "-
 
 @pytest.mark.parametrize(
     "command",
-    ["", "train", "check", "recipes", "demo", "verify", "eval", "compare", "runs", "report"],
+    ["", *(command.name for command in app.registered_commands)],
 )
 def test_help_shows_examples(command: str) -> None:
     result = hacrl(*command.split(), "--help")
@@ -161,7 +162,7 @@ def test_a_report_that_fails_leaves_the_run_finished(
     def full(*_: object, **__: object) -> None:
         raise UserError("no space")
 
-    monkeypatch.setattr("hacrl.report.command.write_report", full)
+    monkeypatch.setattr("hacrl.report.writing.write_report", full)
     result = hacrl("train", recipe_file(), "steps=1", "--runs", tmp_path / "runs")
     assert result.exit_code == 0
     assert result.stdout.endswith("note: no report: no space\n")

@@ -144,7 +144,7 @@ def test_an_interrupted_evaluation_continues(
 
     command = ("eval", models / "ann", "--file", sums, "--max-new-tokens", 4, "--batch-size", 4)
     with monkeypatch.context() as patch:
-        patch.setattr("hacrl.evaluation.command.finish_phase_on_interrupt", interrupted)
+        patch.setattr("hacrl.cli.eval.finish_phase_on_interrupt", interrupted)
         result = hacrl(*command)
     assert result.exit_code == 130
     assert "the same command continues" in result.stdout

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hacrl.cli.check import print_preparation
 from hacrl.config import load_recipe
 from hacrl.config.bundled import bundled_recipes, find_recipe
-from hacrl.training.check import check
+from hacrl.training.preparing import prepare
 
 # α, δ, δ_step of Table 5, δ read as the paper's text has it.
 PAIRS = {
@@ -49,9 +50,7 @@ def test_a_recipe_is_checked_without_its_models(
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     fields = f"{{type: jsonl, path: '{data}', question: problem, answer: solution}}"
     output = StringIO()
-    check(
-        load_recipe(find_recipe(name), [f"tasks.math.source={fields}"]),
-        Console(file=output, width=200),
-    )
+    recipe = load_recipe(find_recipe(name), [f"tasks.math.source={fields}"])
+    print_preparation(recipe, prepare(recipe), Console(file=output, width=200))
     assert "2,048 a step in all" in output.getvalue()
     assert output.getvalue().rstrip().endswith("ok, with 2 warnings")

@@ -102,9 +102,8 @@ def test_the_demo_shows_a_table_and_leaves_everything_behind(
         monkeypatch.setattr("hacrl.demo.run.ProcessPoolExecutor", Here)
     text = io.StringIO()
     console = Console(file=text, width=100)
-    folders = run_demo(
-        tmp_path, 0, console, overrides=["steps=2", "prompts_per_step=4", "sampling.group_size=2"]
-    )
+    small = ["steps=2", "prompts_per_step=4", "sampling.group_size=2"]
+    folders = run_demo(tmp_path, 0, console, overrides=small)
     shown = text.getvalue()
     assert "HACPO − GSPO" in shown
     assert "\x1b" not in shown

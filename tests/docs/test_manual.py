@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +27,15 @@ def test_every_page_is_in_the_navigation() -> None:
     listed = {page for group in navigation for page in _pages(group)}
     docs = ROOT / "docs"
     assert listed == {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how.md"])
+def test_the_loop_that_is_shown_is_the_one_that_runs(page: str) -> None:
+    (shown,) = re.findall(
+        r"```python\n(for step in .*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL
+    )
+    code = (ROOT / "src" / "hacrl" / "training" / "loop.py").read_text("utf-8")
+    assert textwrap.indent(shown, "    ") in code
 
 
 def _pages(entry: object) -> list[str]:

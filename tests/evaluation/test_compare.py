@@ -15,7 +15,7 @@ from hacrl.evaluation.compare import compare, compare_answers, paired
 from hacrl.evaluation.jobs import Job, chosen_tasks, load_job
 from hacrl.evaluation.settings import Settings
 from hacrl.evaluation.store import open_store
-from hacrl.evaluation.targets import Target, find_targets, fingerprint
+from hacrl.evaluation.targets import Target, find_targets, target_fingerprint
 from tests.evaluation.test_estimators import make_answer
 
 
@@ -70,7 +70,7 @@ def asked(tmp_path: Path) -> Job:
 
 def store(root: Path, folder: Path, job: Job, rights: Sequence[int]) -> None:
     (one,) = find_targets([str(folder)])
-    open_store(root, one, fingerprint(one), job).add(of(rights))
+    open_store(root, one, target_fingerprint(one), job).add(of(rights))
 
 
 def test_stored_responses_are_found_by_the_weights(

@@ -14,6 +14,7 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
+from hacrl.cli.check import print_preparation
 from hacrl.config import recipe_from_dict
 from hacrl.console.observer import Silent
 from hacrl.errors import UserError
@@ -22,9 +23,9 @@ from hacrl.evaluation.held_out import answer_all, held_out_jobs
 from hacrl.evaluation.store import stored_evaluations
 from hacrl.fleet import LocalFleet
 from hacrl.records import Decoding
-from hacrl.runs.folder import RunFolder
+from hacrl.runs.run import Run
 from hacrl.tasks import load_prompts
-from hacrl.training.check import check
+from hacrl.training.preparing import prepare
 from hacrl.training.train import train
 from hacrl.verify import VerifierPool, make_verifiers
 
@@ -57,7 +58,7 @@ def make(tiny_recipe: Make) -> Make:
     return build
 
 
-def rows(run: RunFolder, name: str = "evaluations.jsonl") -> list[dict[str, Any]]:
+def rows(run: Run, name: str = "evaluations.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run.path / name).read_text().splitlines()]
 
 
@@ -67,7 +68,7 @@ def test_a_run_trains_bit_for_bit_as_without_evaluation(make: Make, tmp_path: Pa
     evaluated = train(recipe_from_dict(drawn), tmp_path / "2")
     for agent in ("kim", "lee"):
         left, right = (
-            load_file(run.agents_path / agent / "model.safetensors") for run in (without, evaluated)
+            load_file(run.agents[agent] / "model.safetensors") for run in (without, evaluated)
         )
         assert all(torch.equal(left[name], right[name]) for name in left)
     for file in sorted((without.path / "rollouts").iterdir()):
@@ -124,7 +125,7 @@ def test_the_last_evaluation_measures_the_agents_that_are_saved(make: Make, tmp_
     recipe = recipe_from_dict(make(every=2))
     run = train(recipe, tmp_path)
     agents = {
-        name: spec.model_copy(update={"model": str(run.agents_path / name)})
+        name: spec.model_copy(update={"model": str(run.agents[name])})
         for name, spec in recipe.agents.items()
     }
     fleet = LocalFleet.from_recipe(recipe.model_copy(update={"agents": agents}))
@@ -201,7 +202,7 @@ def test_missing_held_out_data_are_found_before_anything_is_loaded(
 def test_the_check_says_when_and_on_what(make: Make) -> None:
     text = io.StringIO()
     recipe = recipe_from_dict(make(every=2, at_start=True, limit=9))
-    check(recipe, Console(file=text, width=100))
+    print_preparation(recipe, prepare(recipe), Console(file=text, width=100))
     assert "evaluation at the start, every 2 steps, after the last step: fresh (9 problems), " in (
         text.getvalue()
     )
@@ -212,7 +213,7 @@ def test_the_check_says_when_and_on_what(make: Make) -> None:
         "verifier": {"type": "python", "function": "nowhere:judge"},
     }
     with pytest.raises(UserError, match=r"^evaluation\.tasks\.fresh\.verifier\.function"):
-        check(recipe_from_dict(raw), Console(file=text))
+        prepare(recipe_from_dict(raw))
 
 
 def test_evaluation_leaves_no_trace_in_what_is_sampled_next(tiny_recipe: Make) -> None:

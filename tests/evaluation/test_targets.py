@@ -14,7 +14,7 @@ import yaml
 
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError
-from hacrl.evaluation.targets import Target, find_targets, fingerprint, without_thinking
+from hacrl.evaluation.targets import Target, find_targets, target_fingerprint, without_thinking
 
 
 @pytest.fixture
@@ -97,13 +97,13 @@ def test_the_fingerprint_follows_the_contents_and_not_the_place(
 ) -> None:
     (first, other) = find_targets([str(reader), str(writer)])
     (moved,) = find_targets([str(shutil.copytree(reader, tmp_path / "moved"))])
-    assert fingerprint(moved) == fingerprint(first) != fingerprint(other)
+    assert target_fingerprint(moved) == target_fingerprint(first) != target_fingerprint(other)
     changed = replace(first, spec=first.spec.model_copy(update={"stop": ["<fill>"]}))
-    assert fingerprint(changed) != fingerprint(first)
+    assert target_fingerprint(changed) != target_fingerprint(first)
     (tmp_path / "moved" / "README.md").write_text("notes")
-    assert fingerprint(moved) == fingerprint(first)
+    assert target_fingerprint(moved) == target_fingerprint(first)
     (tmp_path / "moved" / "chat_template.jinja").write_text("x")
-    assert fingerprint(moved) != fingerprint(first)
+    assert target_fingerprint(moved) != target_fingerprint(first)
 
 
 @pytest.mark.parametrize(

@@ -39,3 +39,18 @@ def test_pools_metrics_weights_and_checkpoints_are_the_same(
     local = train(recipe_from_dict(raw, [*onwards, "fleet=ray"]), tmp_path / "local", resume=True)
     there = train(recipe_from_dict(raw, [*onwards, "fleet=local"]), tmp_path / "ray", resume=True)
     assert differing(local.path, there.path) == []
+
+
+@pytest.mark.usefixtures("started_ray")
+def test_what_does_not_learn_gives_the_same_wherever_it_lives(
+    tiny_recipe: MakeRecipe, tmp_path: Path
+) -> None:
+    raw = tiny_recipe(**WIDE, steps=2, checkpoints={"every": 1})
+    earlier = train(recipe_from_dict(raw, ["name=earlier", "steps=1"]), tmp_path).path
+    raw["agents"]["lee"]["learns"] = False
+    raw["agents"]["old"] = {"from": "recording", "path": str(earlier), "agent": "lee"}
+    raw["evaluation"] = {"tasks": {"held": raw["tasks"]["bits"]}, "limit": 5}
+    local = train(recipe_from_dict(raw, ["fleet=local"]), tmp_path / "local").path
+    there = train(recipe_from_dict(raw, ["fleet=ray"]), tmp_path / "ray").path
+    assert differing(local, there) == []
+    assert [path.name for path in (there / "agents").iterdir()] == ["kim"]

@@ -39,7 +39,7 @@ def assert_close(one: Path, other: Path, *, steps: int) -> None:
     for step in range(steps):
         name = f"rollouts/step-{step:06d}.parquet"
         tables = [pq.read_table(run / name).to_pydict() for run in (one, other)]
-        assert tables[0]["token_ids"] == tables[1]["token_ids"]
+        assert tables[0]["text"] == tables[1]["text"]
     texts = [(run / "metrics.jsonl").read_text() for run in (one, other)]
     rows = [[json.loads(line) for line in text.splitlines()] for text in texts]
     models = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import warnings
@@ -14,7 +15,8 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
-import hacrl.training.check
+import hacrl.training.preparing
+from hacrl.cli.check import print_preparation
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.training.train import train
@@ -56,8 +58,14 @@ def sections(
     (folder / "rows.csv").write_text("\n".join(table))
     parquet.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
     exact = {"type": "exact", "marker": None}
+    earlier = [
+        train(recipe_from_dict(base, ["steps=1", f"name=seed-{seed}", f"seed={seed}"]), folder).path
+        for seed in (1, 2)
+    ]
     return {
         "lora": {"rank": 2},
+        "agents/recording": {"from": "recording", "path": str(earlier[0]), "agent": "kim"},
+        "another recording": str(earlier[1]),
         "evaluation": {"tasks": {"held": base["tasks"]["bits"]}, "every": 1, "limit": 2},
         "loggers": [{"type": "tensorboard"}],
         "source/jsonl": base["tasks"]["bits"]["source"],
@@ -91,9 +99,8 @@ def readable() -> Iterator[None]:
     """Each tokenizer and configuration is read once for all checks."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("load_tokenizer", "load_config"):
-            patch.setattr(
-                hacrl.training.check, name, remembered(getattr(hacrl.training.check, name))
-            )
+            load = getattr(hacrl.training.preparing, name)
+            patch.setattr(hacrl.training.preparing, name, remembered(load))
         yield
 
 
@@ -119,7 +126,8 @@ def accepted(raw: Raw) -> Recipe | None:
     try:
         recipe = recipe_from_dict(raw)
         with warnings.catch_warnings(action="ignore"):
-            hacrl.training.check.check(recipe, Console(file=io.StringIO(), width=200))
+            preparation = hacrl.training.preparing.prepare(recipe)
+            print_preparation(recipe, preparation, Console(file=io.StringIO(), width=200))
     except UserError as error:
         check_short(error)
         return None
@@ -134,8 +142,10 @@ def trained(recipe: Recipe, root: Path) -> str:
         return "too large"
     if rule and rule.samples * (rule.limit or 28) > _AFFORDABLE:
         return "too large"
+    root.mkdir(exist_ok=True)
     try:
-        with warnings.catch_warnings(action="ignore"):
+        # Some recipes name folders for their loggers.
+        with warnings.catch_warnings(action="ignore"), contextlib.chdir(root):
             train(small, root)
     except UserError as error:
         check_short(error)

@@ -64,7 +64,7 @@ def all_keys() -> tuple[Key, ...]:
             options = [resolved(option) for option in node.get(branch, ())]
             models = [option for option in options if "properties" in option]
             for option in options:
-                tag = option.get("properties", {}).get("type", {}).get("const")
+                tag = _tag(option)
                 several = len(models) > 1 and tag is not None
                 yield from inside(option, (*path, f"type={tag}") if several else path)
         for child in (*node.get("patternProperties", {}).values(), node.get("items")):
@@ -75,6 +75,12 @@ def all_keys() -> tuple[Key, ...]:
 
     seen.add(schema["title"])
     return tuple(walk(schema, ()))
+
+
+def _tag(option: Node) -> str | None:
+    """What a section is told by from others that could be in its place."""
+    tags = (option.get("properties", {}).get(key, {}).get("const") for key in ("type", "from"))
+    return next((tag for tag in tags if tag is not None), None)
 
 
 def extremes(node: Node) -> list[Any]:

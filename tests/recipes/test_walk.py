@@ -99,6 +99,9 @@ LEARNED: dict[str, tuple[Any, Mapping[str, Any]]] = {
     "Recipe.method": ("naive", {}),
     "Recipe.sharing": ("nobody", {}),
     "AgentSpec.model": ("LLAMA", {}),
+    "AgentSpec.learns": (False, {}),
+    "RecordingSpec.path": ("ANOTHER", {"agents.kim": "RECORDING"}),
+    "RecordingSpec.agent": ("lee", {"agents.kim": "RECORDING"}),
     "AgentSpec.gguf": ("none.gguf", {}),
     "AgentSpec.dtype": ("bfloat16", {}),
     "AgentSpec.chat_template": ("TEMPLATE", {}),
@@ -172,7 +175,7 @@ def learned(raw: Raw) -> str:
     )
     pool = InThisProcess(make_verifiers(recipe.tasks))
     algorithm = recipe_algorithm(recipe)
-    sharing = {name: recipe.sources(name) for name in recipe.agents}
+    sharing = {name: recipe.sources(name) for name in recipe.learners}
     for step in range(recipe.steps):
         batch = stream.batch(step)
         rollouts = fleet.sample(batch, recipe.group_size, occasion=f"step {step}")
@@ -184,14 +187,19 @@ def learned(raw: Raw) -> str:
         digest.update(
             repr((batch, judged.rows, judgement.metrics, [r.metrics for r in reports])).encode()
         )
-    for agent in fleet._agents.values():
+    for agent in fleet._learners.values():
         for tensor in agent._policy.model.state_dict().values():
             digest.update(tensor.float().numpy().tobytes())
     return digest.hexdigest()
 
 
 @pytest.fixture(scope="module")
-def small(base: Raw, llama_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Raw:
+def small(
+    base: Raw,
+    llama_folder: Path,
+    sections: Mapping[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Raw:
     """Rewards differ between responses, and between the two agents."""
     template = tmp_path_factory.mktemp("templates") / "plain.jinja"
     template.write_text(
@@ -203,6 +211,8 @@ def small(base: Raw, llama_folder: Path, tmp_path_factory: pytest.TempPathFactor
     return raw | {
         "words": {
             "LLAMA": str(llama_folder),
+            "RECORDING": sections["agents/recording"],
+            "ANOTHER": sections["another recording"],
             "TEMPLATE": str(template),
             "LENGTH": "tests.recipes.rewards:length",
             "NARROW": "tests.recipes.rewards:narrow",

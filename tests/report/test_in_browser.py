@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from hacrl.report.command import write_report
+from hacrl.report.writing import write_report
 from tests.report.conftest import CopyRun
 
 pytestmark = pytest.mark.slow

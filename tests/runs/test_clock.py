@@ -12,7 +12,7 @@ import pytest
 
 from hacrl.config import recipe_from_dict
 from hacrl.console.observer import Silent
-from hacrl.evaluation.targets import find_targets, fingerprint
+from hacrl.evaluation.targets import find_targets, target_fingerprint
 from hacrl.runs import clock
 from hacrl.runs.clock import recorded_clock
 from hacrl.training.train import train
@@ -80,7 +80,7 @@ def test_an_evaluation_of_the_run_sees_its_clock(raw: dict[str, Any], tmp_path: 
         target = find_targets([str(text)])[0]
         assert target.clock == datetime(2030, 1, 1, 12, 30)
     state = json.loads((run / "state.json").read_text())
-    before = [fingerprint(target) for target in find_targets([str(run)])]
+    before = [target_fingerprint(target) for target in find_targets([str(run)])]
     (run / "state.json").write_text(json.dumps(state | {"clock": "2031-01-01T00:00:00"}))
-    after = [fingerprint(target) for target in find_targets([str(run)])]
+    after = [target_fingerprint(target) for target in find_targets([str(run)])]
     assert (before[0] == after[0], before[1] == after[1]) == (False, True), "lee prints no time"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Callable
@@ -16,15 +15,14 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
 from peft import PeftModel
 from peft.tuners.lora import LoraModel
-from rich.console import Console
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
-from hacrl.evaluation.targets import find_targets, fingerprint
-from hacrl.runs.export import export, push
-from hacrl.training.check import check
+from hacrl.evaluation.targets import find_targets, target_fingerprint
+from hacrl.runs.export import export, find_source, push
+from hacrl.training.preparing import prepare
 from hacrl.training.train import train
 from tests.tolerances import assert_close, terms
 
@@ -64,10 +62,11 @@ def run(
     return train(recipe, tmp_path_factory.mktemp("runs")).path
 
 
-def exported(run: Path, agent: str, to: Path, **options: Any) -> list[str]:
+def exported(
+    run: Path, agent: str, to: Path, *, merge: bool = False, checkpoint: str | None = None
+) -> list[str]:
     notes: list[str] = []
-    chosen = {"merge": False, "checkpoint": None} | options
-    export(run, agent, to, **chosen, note=notes.append)
+    export(find_source(run, agent, checkpoint), to, merge=merge, note=notes.append)
     return notes
 
 
@@ -157,13 +156,7 @@ def test_an_adapter_on_a_tied_layer_is_named_before_the_run_and_not_merged(
     lora = {"rank": 2, "target_modules": modules}
     raw = tiny_recipe(agents={"kim": {"model": str(qwen_folder), "lora": lora}}, steps=1)
     recipe = recipe_from_dict(raw)
-    console = Console(file=io.StringIO(), width=300)
-    check(recipe, console)
-    (warning,) = (
-        line
-        for line in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-        if line.startswith("warning:")
-    )
+    (warning,) = prepare(recipe).warnings
     assert f"agent kim: lora.target_modules has {'model.' * (modules[0] != 'lm_head')}" in warning
     assert "`hacrl export --merge` will refuse" in warning
     trained = train(recipe, tmp_path).path
@@ -306,10 +299,10 @@ def test_an_adapter_is_evaluated_on_its_base(run: Path, tmp_path: Path) -> None:
         "kim",
         "lee",
     ]
-    before = fingerprint(alone)
+    before = target_fingerprint(alone)
     weights = tmp_path / "kim" / "adapter_model.safetensors"
     save_file({k: v + 1 for k, v in load_file(weights).items()}, weights)
-    assert fingerprint(alone) != before
+    assert target_fingerprint(alone) != before
 
 
 def test_pushing_asks_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

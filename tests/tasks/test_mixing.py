@@ -13,11 +13,12 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
+from hacrl.cli.check import print_preparation
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Prompt, Verdict
-from hacrl.runs.folder import RunFolder
-from hacrl.training.check import check
+from hacrl.runs.run import Run
+from hacrl.training.preparing import prepare
 from hacrl.training.train import train
 from hacrl.verify import Exact, VerifierPool
 
@@ -43,8 +44,8 @@ def two_tasks(tiny_recipe: Make, tmp_path: Path) -> dict[str, Any]:
     return raw
 
 
-def rows(run: RunFolder) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+def rows(run: Run) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_tasks_are_mixed_and_measured_apart(two_tasks: dict[str, Any], tmp_path: Path) -> None:
@@ -88,7 +89,8 @@ def test_a_single_task_is_not_shown_apart(tiny_recipe: Make, tmp_path: Path) -> 
 
 def test_check_shows_what_is_mixed(two_tasks: dict[str, Any]) -> None:
     console = Console(file=io.StringIO(), width=120)
-    check(recipe_from_dict(two_tasks), console)
+    recipe = recipe_from_dict(two_tasks)
+    print_preparation(recipe, prepare(recipe), console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     (bits,) = (line.split() for line in lines if line.startswith("bits"))
     (ones,) = (line.split() for line in lines if line.startswith("ones"))

@@ -70,3 +70,16 @@ def test_steps_without_signal_are_mentioned_after_three_in_a_row() -> None:
     assert advisor.advise([row(**silent)]) == []
     assert advisor.advise([row()]) == []
     assert [len(advisor.advise([row(**silent)])) for _ in range(4)] == [0, 0, 1, 0]
+
+
+def test_what_does_not_learn_gets_advice_on_its_responses_alone() -> None:
+    learning = {"groups", "groups_without_signal", "sources", "skipped_updates"}
+    old = {key: value for key, value in row(agent="old").items() if key not in learning}
+    assert Advisor().advise([old | {"truncated": 0.4}]) == [
+        "old: 40% of responses hit the limit of tokens"
+    ]
+    nothing = {"scored": 0, "outcomes": {}, "truncated": None}
+    bad = {"outcomes": {"no_answer": 40, "wrong": 24}}
+    texts = Advisor().advise([old | nothing, row(**bad), row(agent="lee", **bad)])
+    assert [text[:5] for text in texts] == ["kim: ", "lee: "]
+    assert "of old" not in "".join(texts)

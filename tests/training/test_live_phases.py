@@ -53,7 +53,7 @@ class Stub:
 
     def sample(self, *_: object, **__: object) -> Mapping[str, Sequence[Rollout]]:
         self.work("sample", 1.0)
-        return {"kim": [Rollout(0, "kim", i, 0, "1", (1,), (-1.0,), True) for i in range(2)]}
+        return {"kim": [Rollout(0, "kim", i, 0, "1", -1.0, 1, True) for i in range(2)]}
 
     def verify(self, pairs: Sequence[object]) -> list[Verdict]:
         self.work("verify", 10.0)
@@ -144,7 +144,7 @@ def test_a_checkpoint_beside_sampling_is_shown_only_while_it_is_waited_for(
     step = ("sample", "verify", "save", "learn")
     ending = [("evaluate", 1), ("save", 1)]
     assert shown.all == [*((name, 0) for name in step), *((name, 1) for name in step), *ending]
-    rows = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    rows = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     assert all(list(row["seconds"]) == list(step) for row in rows)
 
 

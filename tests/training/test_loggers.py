@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 import wandb
-from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hacrl.config import recipe_from_dict
 from hacrl.errors import UserError
 from hacrl.training import loggers
-from hacrl.training.check import check
 from hacrl.training.loggers import Loggers, check_loggers, flatten
+from hacrl.training.preparing import prepare
 from hacrl.training.train import Silent, train
 
 MakeRecipe = Callable[..., dict[str, Any]]
@@ -140,7 +139,7 @@ def test_a_missing_package_is_refused_before_the_run(
 
     monkeypatch.setattr(loggers, "version", missing)
     recipe = recipe_from_dict(tiny_recipe(loggers=["trackio"]))
-    for refuse in (lambda: train(recipe, tmp_path), lambda: check(recipe, Console())):
+    for refuse in (lambda: train(recipe, tmp_path), lambda: prepare(recipe)):
         with pytest.raises(UserError, match=r'pip install "hacrl\[trackio\]"'):
             refuse()
     assert not (tmp_path / recipe.name).exists()
@@ -156,7 +155,7 @@ def test_tensorboard_reads_back_what_a_run_wrote(tiny_recipe: MakeRecipe, tmp_pa
     assert not [text for text in notes.texts if "logger" in text]
     events = EventAccumulator(str(run.path / "tensorboard"))
     events.Reload()
-    written = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    written = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     for agent in ("kim", "lee"):
         rewards = [row["reward"] for row in written if row["agent"] == agent]
         scalars = events.Scalars(f"{agent}/reward")

@@ -16,7 +16,8 @@ from transformers import AutoModelForCausalLM
 from hacrl.agents.learning.learner import Learner
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.sampling.hugging_face import Sample, check_finite, draw_tokens, sample
+from hacrl.agents.sampling.base import Sample, check_finite
+from hacrl.agents.sampling.hugging_face import draw_tokens, sample
 from hacrl.config import AgentSpec, recipe_from_dict
 from hacrl.errors import NotFinite, UserError
 from hacrl.runs.checkpoints import checkpoints

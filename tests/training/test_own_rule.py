@@ -6,18 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from rich.console import Console
 
 from hacrl.config import load_recipe, recipe_from_dict
 from hacrl.errors import UserError
-from hacrl.training.check import check
+from hacrl.training.preparing import prepare
 from hacrl.training.train import train
 
 MakeRecipe = Callable[..., dict[str, Any]]
@@ -77,7 +75,7 @@ def test_a_rule_that_cannot_be_used_is_refused_before_anything_is_made(
     recipe = recipe_from_dict(with_rule(tiny_recipe(), name))
     for refuse in (
         lambda: train(recipe, tmp_path),
-        lambda: check(recipe, Console(file=StringIO())),
+        lambda: prepare(recipe),
     ):
         with pytest.raises(UserError) as caught:
             refuse()

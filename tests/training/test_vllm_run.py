@@ -1,11 +1,10 @@
-"""Runs whose responses a vLLM engine draws."""
+"""Runs whose responses an engine draws: vLLM where it is installed, and a stand-in."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,25 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from hacrl.agents.sampling.vllm.client import VllmClient
-from hacrl.agents.sampling.vllm.sampler import EXACT
+from hacrl.agents.sampling.engines.hosted import HostedEngine
+from hacrl.agents.sampling.probe import EXACT
 from hacrl.config.schema import Recipe
 from hacrl.errors import UserError
 from hacrl.training.train import train
-
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.skipif(find_spec("vllm") is None, reason="needs vLLM: make vllm-test"),
-]
+from tests.agents.sampling.stand_in import KINDS, StandInEngine, serving
 
 Make = Callable[..., dict[str, Any]]
 
 
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Iterator[str]:
+    with serving(request.param):
+        yield request.param
+
+
 @pytest.fixture
 def raw(tiny_recipe: Make, llama_folder: Path, tmp_path: Path) -> dict[str, Any]:
-    """Kim draws with vLLM, Lee with Hugging Face. Kim's heads are of a size that vLLM serves."""
+    """Kim draws with an engine, Lee with Hugging Face. Kim's heads have a size that vLLM serves."""
     folder = tmp_path / "kim"
     tokenizer = AutoTokenizer.from_pretrained(llama_folder)
     with torch.random.fork_rng([]):
@@ -54,7 +55,7 @@ def raw(tiny_recipe: Make, llama_folder: Path, tmp_path: Path) -> dict[str, Any]
     recipe = tiny_recipe(steps=3)
     recipe["agents"]["kim"] = {
         "model": str(folder),
-        "sampler": {"type": "vllm", "enforce_eager": True, "cpu_cache": 0.25},
+        "sampler": {"type": "vllm", "enforce_eager": True, "cpu_cache": 0.25, "sleep": False},
     }
     return recipe
 
@@ -70,6 +71,7 @@ def without_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in left_out} for row in rows]
 
 
+@pytest.mark.usefixtures("kind")
 def test_a_run_learns_from_exact_logprobs_and_goes_on_bit_for_bit(
     raw: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -102,12 +104,31 @@ def test_a_run_learns_from_exact_logprobs_and_goes_on_bit_for_bit(
         assert pq.read_table(ours).equals(pq.read_table(theirs))
 
 
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_a_run_stops_by_name_when_its_engine_gets_no_weights(
-    raw: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, raw: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(VllmClient, "load", lambda client: None)
+    engine = StandInEngine if kind == "stand-in" else HostedEngine
+    monkeypatch.setattr(engine, "load", lambda engine, weights: None)
     raw["agents"]["kim"]["learning_rate"] = 0.1
-    with pytest.raises(UserError, match=r"agent kim: its vLLM engine and its learner disagree"):
+    with pytest.raises(UserError, match=r"agent kim: its \S+ engine and its learner disagree"):
         train(Recipe.model_validate(raw), tmp_path)
     assert len(metrics(tmp_path / "tiny")) < 2 * raw["steps"]
     assert (tmp_path / "tiny" / "agents" / "kim" / "config.json").is_file(), "nothing is lost"
+
+
+def test_a_run_ends_with_one_line_when_its_engine_dies(
+    raw: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = StandInEngine.load
+
+    def load_once(engine: StandInEngine, weights: Any) -> None:
+        if "load" in engine.calls:
+            engine.failure = "it was struck by lightning"
+        load(engine, weights)
+
+    monkeypatch.setattr(StandInEngine, "load", load_once)
+    with serving("stand-in"), pytest.raises(UserError) as caught:
+        train(Recipe.model_validate(raw), tmp_path)
+    assert str(caught.value) == "agent kim: stand-in engine: it was struck by lightning"
+    assert [row["step"] for row in metrics(tmp_path / "tiny")] == [0, 0, 1, 1]

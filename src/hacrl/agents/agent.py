@@ -1,4 +1,5 @@
-"""The agent: samples, learns and is saved. A plain class; a fleet decides where it lives."""
+"""The agent that learns: samples, learns and is saved. A plain class; a fleet decides where it
+lives."""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ from hacrl.agents.learning.alignment import measure_alignment
 from hacrl.agents.learning.learner import Learner
 from hacrl.agents.learning.lessons import make_lessons
 from hacrl.agents.learning.reporting import LearnReport, make_report
-from hacrl.agents.policy.loading import SharedModels, find_device, load_policy
+from hacrl.agents.policy.loading import SharedModels, find_device
 from hacrl.agents.policy.policy import Policy, restore_policy, save_policy
 from hacrl.agents.policy.residence import Residence
 from hacrl.agents.policy.sharding import ALONE, Share, shard
-from hacrl.agents.respondent import Respondent
-from hacrl.agents.sampling.samplers import Sampler, make_sampler
-from hacrl.config.schema import AgentSpec, Recipe
-from hacrl.records import Decoding, Pool, Prompt, Rollout
+from hacrl.agents.respondent import Respondent, open_policy, training_decoding
+from hacrl.agents.sampling.base import Sampler
+from hacrl.agents.sampling.making import make_sampler
+from hacrl.config.schema import Recipe
+from hacrl.records import Decoding, Pool
 
 __all__ = ["STATE", "Agent"]
 
@@ -32,7 +34,7 @@ STATE = "agent.json"
 
 
 class Agent(Respondent):
-    """One participant of a run.
+    """A model that learns. See `LearningParticipant`.
 
     Args:
         policy: model and tokenizer.
@@ -61,12 +63,12 @@ class Agent(Respondent):
         sampler: Sampler | None = None,
         turns_on: torch.device | None = None,
     ) -> None:
-        super().__init__(policy, decoding, seed, sampler)
+        residence = Residence(learner.models, learner.optimizer, turns_on)
+        super().__init__(policy, decoding, seed, sampler, residence)
         self._learner = learner
         self._recompute = recompute
         self._alignment_every = alignment_every
         self._mini_batches = mini_batches
-        self._residence = Residence(learner.models, learner.optimizer, turns_on)
 
     @classmethod
     def from_recipe(
@@ -77,26 +79,13 @@ class Agent(Respondent):
         shared: SharedModels | None = None,
         share: Share = ALONE,
     ) -> Agent:
-        """Load the agent of that name as the recipe describes it.
-
-        Args:
-            tokenizer: if it has been loaded already.
-            shared: where agents with adapters find models that others have loaded.
-            share: which of the agent's ranks this is. All of them load it together.
+        """Load the agent of that name as the recipe describes it. See `open_policy`.
 
         Raises:
             UserError: the model cannot be loaded or used.
         """
-        spec = recipe.agents[name]
-        policy = load_policy(
-            name,
-            _in_host_memory(spec, share),
-            tokenizer,
-            seed=recipe.seed,
-            shared=shared,
-            clock=recipe.clock,
-        )
-        policy = dataclasses.replace(policy, share=share)
+        spec = recipe.models[name]
+        policy = open_policy(name, recipe, tokenizer, shared, share)
         reference = _frozen(policy) if recipe.update.kl > 0 else None
         if share.size > 1:
             for one in (policy, *([reference] if reference else [])):
@@ -117,11 +106,7 @@ class Agent(Respondent):
         return cls(
             policy,
             learner,
-            decoding=Decoding(
-                recipe.sampling.max_new_tokens,
-                recipe.sampling.batch_size,
-                temperature=recipe.sampling.temperature,
-            ),
+            decoding=training_decoding(recipe),
             recompute=recipe.recomputes(name),
             alignment_every=recipe.update.alignment_every,
             mini_batches=recipe.mini_batches,
@@ -129,17 +114,6 @@ class Agent(Respondent):
             sampler=make_sampler(policy, recipe),
             turns_on=find_device(name, spec.device) if recipe.fleet.in_turns else None,
         )
-
-    def sample(
-        self,
-        prompts: Sequence[Prompt],
-        group_size: int,
-        *,
-        occasion: str,
-        decoding: Decoding | None = None,
-    ) -> list[Rollout]:
-        with self._residence.awake():
-            return super().sample(prompts, group_size, occasion=occasion, decoding=decoding)
 
     def learn(self, pool: Pool, advantage: Mapping[str, Sequence[Sequence[float]]]) -> LearnReport:
         """Update the policy from the pool of one step.
@@ -189,6 +163,7 @@ class Agent(Respondent):
             pool,
             advantage,
             [self.encode(prompt) for prompt in pool.prompts],
+            self._drawn,
             [self.opening(prompt) for prompt in pool.prompts],
         )
         recompute = self._recompute
@@ -215,11 +190,6 @@ class Agent(Respondent):
         measured |= self._sampler.metrics()
         self._sampler.weights_changed()
         return dataclasses.replace(report, metrics=report.metrics | measured)
-
-
-def _in_host_memory(spec: AgentSpec, share: Share) -> AgentSpec:
-    """An agent of several ranks is loaded there, since no device need have room for all of it."""
-    return spec if share.size == 1 else spec.model_copy(update={"device": "cpu"})
 
 
 def _frozen(policy: Policy) -> Policy:

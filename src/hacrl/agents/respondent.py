@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 
+from transformers import PreTrainedTokenizerBase
+
 from hacrl.agents.policy.encoding import decode_response, encode_prompt
+from hacrl.agents.policy.loading import SharedModels, find_device, load_policy
 from hacrl.agents.policy.openings import find_opening
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.reading import Reading, read
-from hacrl.agents.sampling.samplers import HuggingFaceSampler, Sampler
+from hacrl.agents.policy.residence import Residence
+from hacrl.agents.policy.sharding import ALONE, Share, shard
+from hacrl.agents.sampling.base import Sample, Sampler
+from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
+from hacrl.agents.sampling.making import make_sampler
+from hacrl.config.schema import Recipe
 from hacrl.records import Decoding, Prompt, Rollout, Turn
 from hacrl.seeding import derive_seed
 
-__all__ = ["Respondent"]
+__all__ = ["Respondent", "open_policy", "training_decoding"]
 
 
 class Respondent:
-    """Answers prompts with a policy.
+    """Answers prompts with a policy. See `Participant`.
 
     Args:
         policy: model and tokenizer.
         decoding: how it draws responses unless told otherwise.
         seed: of the run.
         sampler: draws them; None lets the policy's own model do it.
+        residence: where the model is while it works; None: it stays where it is.
     """
 
     def __init__(
-        self, policy: Policy, decoding: Decoding, seed: int, sampler: Sampler | None = None
+        self,
+        policy: Policy,
+        decoding: Decoding,
+        seed: int,
+        sampler: Sampler | None = None,
+        residence: Residence | None = None,
     ) -> None:
         self.name = policy.name
         self.version = 0
@@ -34,8 +50,30 @@ class Respondent:
         self._decoding = decoding
         self._seed = seed
         self._sampler = sampler or HuggingFaceSampler(policy)
+        self._residence = residence or Residence([policy.model], None, None)
         self._prompt_ids: dict[tuple[Turn, ...], list[int]] = {}
         self._openings: dict[tuple[Turn, ...], str] = {}
+        self._drawn: dict[tuple[int, int], Sample] = {}  # by prompt and sample, of the last draw
+
+    @classmethod
+    def from_recipe(
+        cls,
+        name: str,
+        recipe: Recipe,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        shared: SharedModels | None = None,
+        share: Share = ALONE,
+    ) -> Respondent:
+        """Load an agent that does not learn, as the recipe describes it. See `open_policy`."""
+        policy = open_policy(name, recipe, tokenizer, shared, share)
+        turns_on = find_device(name, recipe.models[name].device) if recipe.fleet.in_turns else None
+        return cls(
+            policy,
+            training_decoding(recipe),
+            recipe.seed,
+            make_sampler(policy, recipe),
+            Residence([policy.model], None, turns_on),
+        )
 
     @property
     def positions(self) -> int | None:
@@ -63,16 +101,24 @@ class Respondent:
         Args:
             occasion: names the draw, such as `step 3`. The same occasion draws the same numbers;
                 nothing else depends on it, and torch's random state is left alone.
-            decoding: other than in training.
+            decoding: other than in training. Without it the tokens are kept until the next such
+                draw, to be learned from.
         """
-        self._policy.activate()
         how = decoding or self._decoding
-        groups = self._sampler.sample(
-            [self.encode(prompt) for prompt in prompts],
-            group_size,
-            how,
-            derive_seed(self._seed, "sample", self.name, occasion),
-        )
+        with self._residence.awake():
+            self._policy.activate()
+            groups = self._sampler.sample(
+                [self.encode(prompt) for prompt in prompts],
+                group_size,
+                how,
+                derive_seed(self._seed, "sample", self.name, occasion),
+            )
+        if decoding is None:
+            self._drawn = {
+                (position, number): one
+                for position, group in enumerate(groups)
+                for number, one in enumerate(group)
+            }
         rollouts = []
         for position, group in enumerate(groups):
             opening = self.opening(prompts[position])
@@ -85,8 +131,8 @@ class Respondent:
                         sample=number,
                         policy_version=self.version,
                         text=opening + text,
-                        token_ids=tuple(one.token_ids),
-                        token_logprobs=tuple(one.logprobs),
+                        logprob=math.fsum(one.logprobs),
+                        length=len(one.token_ids),
                         finished=one.finished,
                         unshareable=unshareable,
                     )
@@ -113,3 +159,40 @@ class Respondent:
         if key not in self._openings:
             self._openings[key] = find_opening(self._policy, prompt, self.encode(prompt))
         return self._openings[key]
+
+
+def open_policy(
+    name: str,
+    recipe: Recipe,
+    tokenizer: PreTrainedTokenizerBase | None,
+    shared: SharedModels | None,
+    share: Share,
+) -> Policy:
+    """Load the model of an agent as the recipe describes it, without gradients if it is not to
+    learn.
+
+    Args:
+        tokenizer: if it has been loaded already.
+        shared: where agents with adapters find models that others have loaded.
+        share: which of the agent's ranks this is. All of them load it together.
+
+    Raises:
+        UserError: the model cannot be loaded or used.
+    """
+    spec = recipe.models[name]
+    # An agent of several ranks is loaded into host memory, since no device need have room for it.
+    here = spec if share.size == 1 else spec.model_copy(update={"device": "cpu"})
+    loaded = load_policy(name, here, tokenizer, seed=recipe.seed, shared=shared, clock=recipe.clock)
+    policy = dataclasses.replace(loaded, share=share)
+    if not spec.learns:
+        if policy.adapter is None:  # else its model may be others' as well, and is frozen anyway
+            policy.model.requires_grad_(False)
+        if share.size > 1:
+            shard(policy.model, share.size, find_device(name, spec.device))
+    return policy
+
+
+def training_decoding(recipe: Recipe) -> Decoding:
+    """How responses are drawn in training."""
+    how = recipe.sampling
+    return Decoding(how.max_new_tokens, how.batch_size, temperature=how.temperature)

@@ -1,4 +1,4 @@
-"""What the reward makes of responses, before anything is trained on it: `hacrl verify`.
+"""What the reward makes of responses, before anything is trained on it.
 
 Golds are scored by themselves, then in the forms in which models write them, then with changes that
 make them wrong. What is right and not paid, what is wrong and paid, and golds that nothing can be
@@ -7,9 +7,8 @@ judged by are reported by kind.
 
 from __future__ import annotations
 
-from hacrl.audit.command import find, run_audit
 from hacrl.audit.counting import Findings, Kind
-from hacrl.audit.running import audit_golds, audit_responses
+from hacrl.audit.running import Tell, audit_golds, audit_responses, audit_tasks
 from hacrl.audit.tries import Audited, Expected, Tried, Try, Unjudged
 
 __all__ = [
@@ -17,11 +16,11 @@ __all__ = [
     "Expected",
     "Findings",
     "Kind",
+    "Tell",
     "Tried",
     "Try",
     "Unjudged",
     "audit_golds",
     "audit_responses",
-    "find",
-    "run_audit",
+    "audit_tasks",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
+from hacrl.audit.counting import Findings
 from hacrl.audit.judgeable import why_not_verifiable, why_unjudged
 from hacrl.audit.making import make_tries, said_by, verifier_of
 from hacrl.audit.responses import paired
@@ -29,6 +30,7 @@ __all__ = [
     "Tell",
     "audit_golds",
     "audit_responses",
+    "audit_tasks",
     "audit_tries",
     "open_pool",
     "score_golds",
@@ -41,6 +43,26 @@ Tell = Callable[[int, int], None]
 
 _AT_ONCE = 1024
 """Responses between two reports of progress."""
+
+
+def audit_tasks(
+    tasks: Mapping[str, Task], rule: Verification, rows: int, begin: Callable[[str], Tell]
+) -> Findings:
+    """Audit the golds of tasks: by themselves, in other forms, and with wrong answers near them.
+
+    Args:
+        rows: golds of each task that are tried in other forms at most; 0: none.
+        begin: called as a part of the work begins, with its name; returns what is told of its
+            progress.
+
+    Raises:
+        UserError: a source cannot be read.
+    """
+    with open_pool(tasks, rule) as pool:
+        golds = score_golds(pool, tasks, begin("golds"))
+        tried, unjudged = audit_tries(pool, tasks, golds, rows, begin("tries"))
+    tests = (row.prompt.id for row in golds if tests_alone(row, tasks[row.prompt.task]))
+    return Findings(golds, tried, unjudged, frozenset(tests))
 
 
 def audit_golds(tasks: Mapping[str, Task], rule: Verification, tell: Tell) -> list[Audited]:

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hacrl.config import load_recipe
 from hacrl.console.terminal import make_console, quieten_libraries, say
-from hacrl.errors import UserError
 
 __all__ = ["export"]
 
@@ -44,25 +42,12 @@ def export(
       hacrl export runs/my --agent kim --to kim-at-40 --checkpoint 40
       hacrl export runs/my --agent kim --to kim --push me/kim
     """
-    if agent is None:
-        if not (run / "recipe.yaml").is_file():
-            raise UserError(f"{run}: is no run folder (it has no recipe.yaml)")
-        agents = tuple(load_recipe(run / "recipe.yaml").agents)
-        if len(agents) > 1:
-            raise UserError(f"export: choose one with --agent: {', '.join(agents)}")
-        (agent,) = agents
     quieten_libraries()
     from hacrl.runs import export as exporting
 
     console = make_console()
-    exporting.export(
-        run,
-        agent,
-        to,
-        merge=merge,
-        checkpoint=checkpoint,
-        note=lambda text: say(console, f"note: {text}"),
-    )
+    source = exporting.find_source(run, agent, checkpoint)
+    exporting.export(source, to, merge=merge, note=lambda text: say(console, f"note: {text}"))
     say(console, f"exported: {to}")
     if push is not None:
         say(console, f"uploaded: {exporting.push(to, push)}")

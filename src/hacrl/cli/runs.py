@@ -1,22 +1,29 @@
-"""The commands `hacrl runs` and `hacrl report`. Thin, as `cli.py`."""
+"""The command `hacrl runs`."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from hacrl.console.terminal import make_console, say
+from hacrl.console.terminal import make_console, make_table, say
 from hacrl.errors import UserError
-from hacrl.report import BROWSE, PAGE
 
-__all__ = ["list_all", "report", "report_if_possible"]
+if TYPE_CHECKING:
+    from hacrl.runs.listing import Listed
+
+__all__ = ["age", "list_runs", "print_runs"]
+
+_QUIET = 600.0
+"""Seconds without a sign after which a run that says it is running is remarked on."""
 
 
-def list_all(
+def list_runs(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder that holds run folders.")
     ] = Path("runs"),
@@ -31,50 +38,56 @@ def list_all(
       hacrl runs
       hacrl runs tries
     """
-    from hacrl.runs.listing import list_runs
+    from hacrl.runs.listing import find_runs
 
-    list_runs(folder, make_console())
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder; name the one that holds run folders")
+    runs = list(find_runs(folder))
+    if not runs:
+        raise UserError(f"{folder}: holds no runs; hacrl train RECIPE --runs {folder} makes one")
+    print_runs(runs, time.time(), make_console())
 
 
-def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Run folders.", show_default=False)
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="report.html in the run, or here if several."),
-    ] = None,
-    figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also each figure as PNG and SVG.")
-    ] = None,
-    browse: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Prompts of each run to browse.")
-    ] = BROWSE,
-) -> None:
-    """Tell the story of one run, or compare several, in one HTML file.
+def print_runs(runs: Sequence[Listed], now: float, console: Console) -> None:
+    """Print a table of runs, the latest last.
 
-    Did everyone improve, who taught whom, was any of it wasted or unstable, what did it cost; and
-    a sample of rollouts to browse. Needs no network. Runs that differ only by seed are drawn as
-    their mean with a 95% interval. Works while a run is going on, too.
-
-    \b
-    Examples:
-      hacrl report runs/first
-      hacrl report runs/gspo-* runs/hacpo-* --out compared.html
-      hacrl report runs/first --figures figures --browse 100
+    Args:
+        now: seconds since the epoch.
     """
-    from hacrl.report.command import run_report
+    runs = sorted(runs, key=lambda run: (run.written, run.name))
+    table = make_table(console, gap=1)
+    table.add_column("run", overflow="fold", ratio=1)
+    for name in ("method", "state"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("step", justify="right", no_wrap=True)
+    table.add_column("last reward", overflow="fold")
+    table.add_column("last write", justify="right", no_wrap=True)
+    for run in runs:
+        table.add_row(
+            Text(run.name),
+            run.method,
+            run.state,
+            f"{run.done}/{'?' if run.steps is None else run.steps}",
+            Text(" ".join(f"{name} {_number(value)}" for name, value in run.rewards.items())),
+            f"{age(now - run.written)} ago",
+        )
+    console.print(table)
+    quiet = [run.name for run in runs if run.state == "running" and now - run.written > _QUIET]
+    if quiet:
+        say(
+            console,
+            f"note: {', '.join(quiet)}: not finished, and nothing written for over "
+            f"{age(_QUIET)}; either a step takes that long or the run has died",
+        )
 
-    run_report(runs, make_console(), out=out, figures=figures, browse=browse)
+
+def age(seconds: float) -> str:
+    """A span of time in its largest unit, such as `45s`, `12m`, `3h`, `8d`."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
 
 
-def report_if_possible(runs: Sequence[Path], folder: Path, console: Console) -> None:
-    """Write `report.html` into a folder, or say why not: a run is no worse without one."""
-    from hacrl.report.command import write_report
-
-    try:
-        _, page = write_report(runs, out=folder / PAGE)
-    except (UserError, OSError) as error:
-        say(console, f"note: no report: {error}")
-    else:
-        say(console, f"report: {page}")
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

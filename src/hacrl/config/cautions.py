@@ -15,7 +15,14 @@ _WEIGHT = 0.02
 def cautions(recipe: Recipe) -> list[str]:
     """One sentence each, naming the key and the remedy."""
     found = []
-    for name, agent in recipe.agents.items():
+    heard = {source for name in recipe.learners for source in recipe.sources(name)}
+    for name in recipe.agents:
+        if name not in recipe.learners and name not in heard:
+            found.append(
+                f"agents.{name}: does not learn, and nobody learns from it; list it in sharing, or "
+                "drop it"
+            )
+    for name, agent in recipe.learners.items():
         key, dtype = f"agents.{name}.dtype", agent.dtype
         if agent.lora is not None:  # an adapter is kept in single precision
             if dtype == "float16":

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
-from hacrl.config.schema import Recipe
+from hacrl.config.schema import AgentSpec, Recipe, RecordingSpec
 from hacrl.config.strict import KeyValueError
 from hacrl.config.text import short
 
@@ -16,6 +17,9 @@ __all__ = ["explain"]
 
 _MEMBERS = ("dict[", "list[", "tuple[", "literal[", "function-")
 """How pydantic begins the name of a union's member that is no model."""
+
+_TAGS: dict[type[BaseModel], str] = {AgentSpec: "model", RecordingSpec: "recording"}
+"""Of members of a union that is told apart by another key than `type`."""
 
 _LONGEST_REASON = 400
 
@@ -71,26 +75,33 @@ def _follow(location: Sequence[str]) -> tuple[list[str], list[str]]:
     known: list[str] = []
     tagged = keyed = False
     for part in location:
+        if keyed:  # a task's name, or the number of an item
+            path.append(part)
+            keyed = False
+            continue
         if tagged and (chosen := [model for model in models if _tag(model) == part]):
             models, tagged = chosen, False
             continue
         if part.startswith(_MEMBERS):
             continue
         path.append(part)
-        if keyed:  # a task's name, or the number of an item
-            keyed = False
-            continue
-        known = list(models[0].model_fields) if len(models) == 1 else []
-        annotation = models[0].model_fields[part].annotation if part in known else None
+        fields = _fields(models[0]) if len(models) == 1 else {}
+        known = list(fields)
+        annotation = fields[part].annotation if part in fields else None
         models = _models_in(annotation)
         tagged = len(models) > 1
         keyed = get_origin(annotation) in (dict, list)
     return path, known
 
 
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """By the names that a recipe has for them."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def _tag(model: type[BaseModel]) -> object:
     field = model.model_fields.get("type")
-    return field.default if field else None
+    return field.default if field else _TAGS.get(model)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from hacrl.algorithm.methods import method_names
 from hacrl.config.bounds import (
@@ -23,8 +23,9 @@ from hacrl.config.evaluation import Evaluation
 from hacrl.config.fleet import FleetSpec, Resources
 from hacrl.config.loggers import LoggerSpec
 from hacrl.config.lora import Lora
+from hacrl.config.recording import RecordingSpec
 from hacrl.config.sampler import HuggingFaceSampling, SamplerSpec
-from hacrl.config.strict import Free, FunctionName, Name, Strict
+from hacrl.config.strict import Free, FunctionName, KeyValueError, Name, Strict
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import SumVerifier, VerifierSpec
 
@@ -35,9 +36,11 @@ __all__ = [
     "Clip",
     "NamedTemplate",
     "Optimizer",
+    "ParticipantSpec",
     "Prompts",
     "Ratio",
     "Recipe",
+    "RecordingSpec",
     "Sampling",
     "Update",
     "Verification",
@@ -61,6 +64,9 @@ class AgentSpec(Strict):
 
     model: str
     """Hub id, local folder, or `bundled:` followed by a folder inside the package."""
+    learns: bool = True
+    """Off: the model stays as it is, and others learn from it. It has no optimizer, and is in no
+    checkpoint; a run that is resumed loads it again from `model`."""
     gguf: str | None = None
     """Name of a GGUF file inside `model`; its weights are dequantized."""
     revision: str | None = None
@@ -95,6 +101,34 @@ class AgentSpec(Strict):
     Rounding apart, changes nothing learned."""
     resources: Resources = Resources()
     """What each of its ranks takes of a cluster."""
+
+    @model_validator(mode="after")
+    def _learns_what_it_is_told(self) -> Self:
+        if self.learns:
+            return self
+        if self.learning_rate is not None:
+            raise KeyValueError(
+                "learning_rate", "is of no use where learns is false; drop one of the two"
+            )
+        if self.lora is not None and self.lora.adapter is None:
+            raise KeyValueError(
+                "lora",
+                "would train an adapter, but learns is false; drop it, or name an adapter that "
+                "there is with lora.adapter",
+            )
+        return self
+
+
+def _kind(value: Any) -> str:
+    recorded = isinstance(value, RecordingSpec) or (isinstance(value, dict) and "from" in value)
+    return "recording" if recorded else "model"
+
+
+ParticipantSpec = Annotated[
+    Annotated[AgentSpec, Tag("model")] | Annotated[RecordingSpec, Tag("recording")],
+    Discriminator(_kind),
+]
+"""Whatever answers prompts: a model, or the rollouts of an earlier run."""
 
 
 class Prompts(Strict):
@@ -195,7 +229,7 @@ class Update(Strict):
     old_logprobs: Literal["auto", "sampler", "recompute"] = "auto"
     """Where log π_old of own responses comes from: the sampler, or one more forward pass of the
     learner before its first update. `auto` recomputes unless the sampler's are exact, which they
-    are in float32 without autocast or quantization; of a vLLM engine, its probe has to say so."""
+    are in float32 without autocast or quantization; of an engine, its probe has to say so."""
     max_skipped: Rows = 10
     """The run stops when an agent has skipped more updates in a row than this, because their loss
     or gradient was not finite. Changes nothing learned before."""
@@ -252,7 +286,8 @@ class Recipe(Strict):
     """CPU threads of each process with a model, at most 32, or four for every processor of the
     machine where that is more; None leaves the choice to torch, and on a cluster to
     `agents.*.resources.cpus`. Rounding apart, changes nothing learned."""
-    agents: dict[Name, AgentSpec] = Field(min_length=1)
+    agents: dict[Name, ParticipantSpec] = Field(min_length=1)
+    """Who answers, by name: models, most of which learn, and recordings of earlier runs."""
     tasks: dict[Name, Task] = Field(min_length=1)
     """What is learned, by name."""
     prompts: Prompts = Prompts()
@@ -272,6 +307,21 @@ class Recipe(Strict):
     learned."""
     fleet: FleetSpec = FleetSpec()
     """Where the agents live."""
+
+    @property
+    def models(self) -> dict[str, AgentSpec]:
+        """The agents that are models, whether they learn or not."""
+        return {name: one for name, one in self.agents.items() if isinstance(one, AgentSpec)}
+
+    @property
+    def learners(self) -> dict[str, AgentSpec]:
+        """The agents that learn."""
+        return {name: one for name, one in self.models.items() if one.learns}
+
+    @property
+    def recordings(self) -> dict[str, RecordingSpec]:
+        """The agents whose responses an earlier run has recorded."""
+        return {name: one for name, one in self.agents.items() if isinstance(one, RecordingSpec)}
 
     @property
     def group_size(self) -> int:
@@ -299,8 +349,9 @@ class Recipe(Strict):
         return method
 
     def sources(self, learner: str) -> tuple[str, ...]:
-        """The peers that a learner learns from, in the order of the recipe."""
-        if self.sharing == "nobody":
+        """The peers that a learner learns from, in the order of the recipe; none for an agent
+        that does not learn."""
+        if self.sharing == "nobody" or learner not in self.learners:
             return ()
         if self.sharing == "everyone":
             return tuple(name for name in self.agents if name != learner)
@@ -312,18 +363,21 @@ class Recipe(Strict):
 
         None where the probe of its sampler decides, step by step.
         """
-        spec = self.agents[learner]
+        spec = self.models[learner]
         whole = spec.lora is None or spec.lora.quantization == "none"
         exact = whole and spec.dtype == "float32" and self.update.autocast == "off"
-        auto = None if exact and spec.sampler.type == "vllm" else not exact
+        auto = None if exact and spec.sampler.type != "hf" else not exact
         return {"auto": auto, "sampler": False, "recompute": True}[self.update.old_logprobs]
 
     def updates_per_step(self, learner: str) -> int:
-        """Optimizer updates that a learner makes in one step: n·M with everyone sharing."""
+        """Optimizer updates that a learner makes in one step: n·M with everyone sharing. Fewer
+        where a recording has too few responses for all of them."""
         return self.mini_batches * (1 + len(self.sources(learner)))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if not self.learners:
+            raise ValueError("agents: none of them learns; at least one must")
         if isinstance(self.sharing, dict):
             self._check_graph(self.sharing)
         if (step := self.prompts_per_step * self.group_size * len(self.agents)) > _MOST_RESPONSES:
@@ -336,13 +390,13 @@ class Recipe(Strict):
                 f"update.mini_batches: {self.mini_batches} mini-batches need at least as many "
                 f"responses, a step has {self.prompts_per_step * self.group_size}"
             )
-        shared = any(self.sources(name) for name in self.agents)
+        shared = any(self.sources(name) for name in self.learners)
         if self.ratio.level == "token" and shared:
             raise ValueError(
                 "ratio.level: token-level ratios need sharing: nobody, since tokens of different "
                 "tokenizers cannot be compared one by one"
             )
-        for name in self.agents:
+        for name in self.learners:
             if self.group_size * (1 + len(self.sources(name))) < 2:
                 raise ValueError(
                     f"sampling.group_size: agent {name} would compare a single response with "
@@ -353,7 +407,7 @@ class Recipe(Strict):
         self._check_best()
         self._check_ranks()
         self._check_half_precision()
-        for name, agent in self.agents.items():
+        for name, agent in self.models.items():
             if self.fleet.in_turns and agent.lora and agent.lora.quantization != "none":
                 raise ValueError(
                     f"fleet.in_turns: the quantized weights of agent {name} cannot leave their "
@@ -362,7 +416,7 @@ class Recipe(Strict):
         return self
 
     def _check_half_precision(self) -> None:
-        for name, agent in self.agents.items():
+        for name, agent in self.learners.items():
             if agent.dtype == "float16" and agent.lora is None:
                 raise ValueError(
                     f"agents.{name}.dtype: float16 cannot hold what AdamW keeps (its epsilon "
@@ -372,7 +426,7 @@ class Recipe(Strict):
                 )
 
     def _check_ranks(self) -> None:
-        for name, agent in self.agents.items():
+        for name, agent in self.models.items():
             if agent.ranks == 1:
                 continue
             key = f"agents.{name}.ranks: an agent of several ranks"
@@ -425,5 +479,7 @@ class Recipe(Strict):
                     raise ValueError(
                         f"sharing: {name} is not an agent; the agents are {', '.join(self.agents)}"
                     )
+            if learner not in self.learners:
+                raise ValueError(f"sharing.{learner}: does not learn from anybody; drop it")
             if learner in sources:
                 raise ValueError(f"sharing.{learner}: an agent always learns from itself; drop it")

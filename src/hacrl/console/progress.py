@@ -63,7 +63,7 @@ class _Lines:
         if not self._explained:
             self._explained = True
             taught = ", (<-peer: share of the peer's rows that taught it)"
-            shared = any(row["sources"] for row in metrics)
+            shared = any(row.get("sources") for row in metrics)
             say(self._console, f"each step: agent, its reward{taught if shared else ''}")
         parts = [
             f"step {metrics[0]['step'] + 1}/{self._steps}",
@@ -121,7 +121,7 @@ class _Display:
                 Text(row["agent"]),
                 _number(row["reward"]),
                 _number(row["capability"]),
-                f"{row['groups_without_signal']}/{row['groups']}",
+                f"{row['groups_without_signal']}/{row['groups']}" if "groups" in row else "-",
                 Text("  ".join(_lessons(row)) or "-"),
             )
         return table
@@ -147,15 +147,20 @@ def _agent(row: Mapping[str, Any]) -> str:
 
 def _lessons(row: Mapping[str, Any]) -> list[str]:
     """What share of each source's rows had a gradient."""
-    return [f"<-{source} {shares['teaching']:.0%}" for source, shares in row["sources"].items()]
+    return [
+        f"<-{source} {shares['teaching']:.0%}"
+        for source, shares in row.get("sources", {}).items()
+        if shares["teaching"] is not None
+    ]
 
 
 def _on_policy(metrics: Metrics) -> list[str]:
     """Says so where a single update a step makes every ratio 1 and clipping idle."""
-    names = [row["agent"] for row in metrics if row["on_policy"]]
+    learners = [row for row in metrics if "on_policy" in row]
+    names = [row["agent"] for row in learners if row["on_policy"]]
     if not names:
         return []
-    return ["on-policy" if len(names) == len(metrics) else f"on-policy: {', '.join(names)}"]
+    return ["on-policy" if len(names) == len(learners) else f"on-policy: {', '.join(names)}"]
 
 
 def _seconds(metrics: Metrics) -> float:

@@ -43,12 +43,19 @@ Accuracies = Mapping[str, Sequence[float]]
 
 
 def run_demo(
-    root: Path, seed: int, console: Console, *, overrides: Sequence[str] = ()
+    root: Path,
+    seed: int,
+    console: Console,
+    *,
+    overrides: Sequence[str] = (),
 ) -> list[Path]:
     """Train both ways, compare on held-out problems, print a table and draw the curves.
 
     Both runs start from the same weights and sample the same number of rollouts per agent. They
     run side by side, one thread each. Everything ends up below `root/demo`.
+
+    Args:
+        overrides: of the recipe, for a smaller demo.
 
     Returns:
         The folders of both runs.
@@ -106,14 +113,14 @@ def _train_and_evaluate(recipe: Recipe, folder: Path) -> Accuracies:
     """Train, then evaluate what was saved: agents as anybody would load them."""
     run = train(recipe, folder, overwrite=True)
     agents = {
-        name: spec.model_copy(update={"model": str(run.agents_path / name)})
-        for name, spec in recipe.agents.items()
+        name: spec.model_copy(update={"model": str(run.agents[name])})
+        for name, spec in recipe.learners.items()
     }
     return _evaluate_start(recipe.model_copy(update={"agents": agents}))
 
 
 def _evaluate_start(recipe: Recipe) -> Accuracies:
-    """Accuracy of the agents as the recipe names them."""
+    """Accuracy of the learners as the recipe names them."""
     ((name, task),) = recipe.tasks.items()
     source = task.source.model_copy(update={"path": HELDOUT})
     prompts = load_task(name, task.model_copy(update={"source": source}))

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from hacrl.console.terminal import make_table, say
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Answer, Headline, scores
 from hacrl.evaluation.estimators import bootstrap_difference
 from hacrl.evaluation.store import Stored, stored_evaluations
-from hacrl.evaluation.targets import Target, find_targets, fingerprint
+from hacrl.evaluation.targets import Target, find_targets, target_fingerprint
 from hacrl.paths import resolve
-from hacrl.runs.writing import write_text
 
-__all__ = ["Comparison", "compare", "compare_answers", "paired", "run_compare"]
+__all__ = ["Comparison", "compare", "compare_answers", "paired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +47,6 @@ class Comparison:
     high: float
     gained: int
     lost: int
-
-
-def run_compare(
-    texts: Sequence[str], root: Path, benchmarks: Sequence[str], console: Console
-) -> None:
-    """`hacrl compare`: print the table and write `comparison.json` below `root`, if it exists.
-
-    Raises:
-        UserError: see `compare`.
-    """
-    found = compare(texts, root, benchmarks)
-    console.print(_table(found, console))
-    say(
-        console,
-        "Differences on the same problems; intervals are 95%, paired bootstrap over problems.",
-    )
-    if root.is_dir():
-        text = json.dumps([asdict(one) for one in found], indent=2) + "\n"
-        write_text(root / "comparison.json", text)
 
 
 def compare(texts: Sequence[str], root: Path, benchmarks: Sequence[str] = ()) -> list[Comparison]:
@@ -170,8 +144,8 @@ def _asked(answers: Sequence[Answer]) -> set[tuple[str, str, str]]:
 
 def _evaluations_of(target: Target, stored: Sequence[Stored]) -> Mapping[str, Stored]:
     """What a target has answered, by the key of the question."""
-    mark = fingerprint(target)
-    found = {one.key: one for one in stored if one.fingerprint == mark}
+    fingerprint = target_fingerprint(target)
+    found = {one.key: one for one in stored if one.fingerprint == fingerprint}
     return found or {one.key: one for one in _in_training(target)}
 
 
@@ -181,28 +155,3 @@ def _in_training(target: Target) -> Iterator[Stored]:
     for one in stored_evaluations(folders[-1]) if folders else ():
         if one.label == target.agent:
             yield one
-
-
-def _table(found: Sequence[Comparison], console: Console) -> Table:
-    table = make_table(console)
-    for name in ("agent", "compared with", "benchmark"):
-        table.add_column(name, overflow="fold")
-    for name in ("problems", "metric", "before", "after", "difference", "95% interval"):
-        table.add_column(name, justify="right")
-    for name in ("gained", "lost"):
-        table.add_column(name, justify="right")
-    for one in found:
-        table.add_row(
-            Text(one.agent),
-            Text(one.baseline),
-            one.benchmark,
-            f"{one.problems:,}",
-            one.metric,
-            f"{one.before:.3f}",
-            f"{one.after:.3f}",
-            f"{one.difference:+.3f}",
-            f"{one.low:+.3f} to {one.high:+.3f}",
-            str(one.gained),
-            str(one.lost),
-        )
-    return table

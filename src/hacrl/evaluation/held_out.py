@@ -39,14 +39,16 @@ def answer_all(
     occasion: str,
     decoding: Decoding | None = None,
 ) -> dict[str, list[Answer]]:
-    """Every agent's answers to the same problems, by problem, then sample.
+    """Every learner's answers to the same problems, by problem, then sample.
 
     Args:
         samples: k, responses per problem.
         occasion: names the draw; see `Respondent.sample`. Random states stay as they were.
         decoding: other than in training.
     """
-    rollouts = fleet.sample(prompts, samples, occasion=occasion, decoding=decoding)
+    rollouts = fleet.sample(
+        prompts, samples, occasion=occasion, decoding=decoding, agents=fleet.learners
+    )
     pool = verify_rollouts(0, prompts, samples, rollouts, verifiers)
     return {agent: answers_of(pool, agent) for agent in pool.agents}
 
@@ -77,7 +79,9 @@ def held_out_jobs(recipe: Recipe) -> list[Job]:
 
 
 class HeldOut:
-    """Evaluates the fleet of a run when it is time. A context manager.
+    """Evaluates the learners of a run when it is time. A context manager.
+
+    Those that do not learn are what they were; `hacrl eval` measures a model once and for all.
 
     Writes a line per evaluation, agent and task to `evaluations.jsonl` of the run folder, and every
     answer below `evaluations/step-N/`. N, as `step` in the lines, is the number of completed steps.
@@ -90,7 +94,7 @@ class HeldOut:
         phase: is told when an evaluation begins.
 
     Raises:
-        UserError: no held-out problem is short enough for every agent.
+        UserError: no held-out problem is short enough for every learner.
     """
 
     def __init__(
@@ -154,7 +158,7 @@ class HeldOut:
         found = {agent: scores(own) for agent, own in answers.items()}
         lines = [_line(completed, agent, job, own, seconds) for agent, own in found.items()]
         for agent, own in answers.items():
-            target = Target(agent, agent, str(folder), self._recipe.agents[agent])
+            target = Target(agent, agent, str(folder), self._recipe.models[agent])
             root = folder / "evaluations" / f"step-{completed:06d}"
             open_store(root, target, f"{folder.name} step {completed}", job).add(own)
         append_lines(folder / "evaluations.jsonl", lines)
@@ -165,8 +169,10 @@ class HeldOut:
         limits = {
             name: prompt_limit(_ANY_LENGTH, job.settings.max_new_tokens, positions)
             for name, positions in self._fleet.positions().items()
+            if name in self._fleet.learners
         }
-        kept = short_enough(job.prompts, self._fleet.prompt_lengths(job.prompts), limits)
+        lengths = self._fleet.prompt_lengths(job.prompts)
+        kept = short_enough(job.prompts, {name: lengths[name] for name in limits}, limits)
         if len(kept) == len(job.prompts):
             return job
         message = (

@@ -11,7 +11,7 @@ from hacrl.evaluation.answers import Answer
 from hacrl.evaluation.asking import Asking, Watcher
 from hacrl.evaluation.jobs import Job
 from hacrl.evaluation.store import Stored, open_store
-from hacrl.evaluation.targets import Target, fingerprint
+from hacrl.evaluation.targets import Target, target_fingerprint
 from hacrl.verify import make_pool
 
 __all__ = ["Result", "evaluate"]
@@ -53,8 +53,8 @@ def evaluate(
     results = []
     with make_pool({job.name: job.task for job in jobs}, rule or Verification()) as verifiers:
         for target in targets:
-            mark = fingerprint(target)
-            stores = [open_store(root, target, mark, job) for job in jobs]
+            fingerprint = target_fingerprint(target)
+            stores = [open_store(root, target, fingerprint, job) for job in jobs]
             done = [_matching(job, store) for job, store in zip(jobs, stores, strict=True)]
             for job, found in zip(jobs, done, strict=True):
                 count = len(found) * job.settings.samples

@@ -36,7 +36,7 @@ class Stored:
     Args:
         path: folder.
         label: the agent's name in tables.
-        fingerprint: of the agent; see `targets.fingerprint`.
+        fingerprint: of the agent; see `target_fingerprint`.
         benchmark: name.
         key: see `Job.key`.
         samples: k, responses per problem.
@@ -72,20 +72,20 @@ class Stored:
         write_answers(self.path / f"answers-{name}.parquet", answers)
 
 
-def open_store(root: Path, target: Target, mark: str, job: Job) -> Stored:
+def open_store(root: Path, target: Target, fingerprint: str, job: Job) -> Stored:
     """The place for the answers of a target to a job; its folder is made.
 
     Args:
-        mark: the target's fingerprint.
+        fingerprint: the target's fingerprint.
 
     Raises:
         UserError: the folder cannot be made.
     """
-    both = hashlib.sha256(f"{mark}{job.key}".encode()).hexdigest()
+    both = hashlib.sha256(f"{fingerprint}{job.key}".encode()).hexdigest()
     path = root / _safe(target.label) / f"{_safe(job.name)}-{both[:10]}"
     settings = job.settings
     stored = Stored(
-        path, target.label, mark, job.name, job.key, settings.samples, settings.headline
+        path, target.label, fingerprint, job.name, job.key, settings.samples, settings.headline
     )
     about = {
         **{k: v for k, v in asdict(stored).items() if k != "path"},
@@ -135,7 +135,7 @@ def write_answers(path: Path, answers: Iterable[Answer]) -> None:
     rows = [asdict(answer) for answer in answers]
     columns = {field.name: [row[field.name] for row in rows] for field in fields(Answer)}
     try:
-        write_parquet(path, columns, ANSWERS)
+        write_parquet(path, pa.table(columns, schema=ANSWERS))
     except OSError as error:
         raise UserError(
             f"{path}: cannot be written ({error.strerror or error})\n"

@@ -17,7 +17,7 @@ from hacrl.errors import UserError
 from hacrl.paths import BUNDLED, resolve
 from hacrl.runs.clock import recorded_clock
 
-__all__ = ["Target", "find_targets", "fingerprint", "without_thinking"]
+__all__ = ["Target", "find_targets", "target_fingerprint", "without_thinking"]
 
 _PARTS = {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja", ".gguf", ".py"}
 """Suffixes of files that make up a model."""
@@ -50,7 +50,8 @@ def find_targets(
 ) -> list[Target]:
     """The agents that a user names.
 
-    A run folder stands for all its agents, a recipe for its agents before training. An agent that
+    A run folder stands for all agents that it has trained, a recipe for its models before training,
+    those that do not learn included. An agent that
     comes from a run keeps what the run's recipe says about it (stop tokens, arguments of its
     template).
 
@@ -92,7 +93,7 @@ def without_thinking(target: Target) -> Target:
     return replace(target, spec=spec)
 
 
-def fingerprint(target: Target) -> str:
+def target_fingerprint(target: Target) -> str:
     """What tells whether a target would answer as another does: SHA-256 over all that matters.
 
     Over the contents of a local folder, so that it may be moved; over the commit of a Hub model.
@@ -203,7 +204,7 @@ def _run_above(path: Path) -> Path | None:
 
 def _saved(text: str, path: Path, recipe: Recipe | None) -> Target:
     name = path.name
-    known = recipe.agents.get(name) if recipe is not None else None
+    known = recipe.models.get(name) if recipe is not None else None
     label = f"{recipe.name}/{name}" if recipe is not None and known is not None else name
     if (path / _ADAPTER).is_file():
         return Target(label, name, text, _with_adapter(path, known))
@@ -232,5 +233,5 @@ def _with_adapter(path: Path, known: AgentSpec | None) -> AgentSpec:
 def _of_recipe(text: str, recipe: Recipe) -> list[Target]:
     return [
         Target(f"{recipe.name}/{name} before", name, text, spec, recipe.clock)
-        for name, spec in recipe.agents.items()
+        for name, spec in recipe.models.items()
     ]

@@ -27,6 +27,9 @@ class AgentLost(Exception):  # noqa: N818 - the run can go on
 class Fleet(Protocol):
     """All agents of a run, addressed together. Results are by agent, in the recipe's order.
 
+    All answer; `learn`, `save`, `checkpoint` and `restore` are about those that learn. See
+    `hacrl.agents.participant`.
+
     A fleet whose agents live elsewhere raises `AgentLost` from any method when one is gone, or
     goes on with the others; then `sample` and `learn` answer for those that are there.
     """
@@ -35,8 +38,15 @@ class Fleet(Protocol):
     def agents(self) -> tuple[str, ...]:
         """Names, in the order of the recipe."""
 
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """Names of those that learn, in the same order."""
+
     def machines(self) -> Mapping[str, Mapping[str, str]]:
-        """Where each agent computes, as far as it is there. See `hacrl.fleet.machine`."""
+        """Where each agent computes, as far as it is there; a recording does not.
+
+        See `hacrl.fleet.machine`.
+        """
 
     def positions(self) -> Mapping[str, int | None]:
         """Tokens of prompt and response that each model can address, None if unlimited."""
@@ -54,17 +64,21 @@ class Fleet(Protocol):
         *,
         occasion: str,
         decoding: Decoding | None = None,
+        agents: Sequence[str] | None = None,
     ) -> Mapping[str, Sequence[Rollout]]:
-        """Every agent's responses, grouped by prompt. See `Respondent.sample`."""
+        """Responses of all agents, or of those, by prompt. See `Participant.sample`."""
 
     def learn(self, pool: Pool, advantages: ByLearner) -> Sequence[LearnReport]:
-        """Let the learners learn from the pool, each with its own advantages. See `Agent.learn`."""
+        """Let the learners learn from the pool, each with its own advantages.
+
+        See `LearningParticipant.learn`.
+        """
 
     def save(self, folder: Path) -> None:
-        """Write every agent into a folder of its name, as ordinary Hugging Face models."""
+        """Write every learner into a folder of its name, as ordinary Hugging Face models."""
 
     def checkpoint(self, folder: Path) -> None:
-        """Write all that the agents continue from, each into a folder of its name.
+        """Write all that the learners continue from, each into a folder of its name.
 
         May run beside `sample`, but not beside `learn`.
         """

@@ -92,7 +92,7 @@ def _start(recipe: Recipe, note: Callable[[str], None]) -> None:
     The sockets of all its processes are files, whose paths may have about a hundred bytes.
     """
     # A recipe runs on any machine: agents may outnumber its cores, and take turns.
-    wanted = sum(agent.resources.cpus * agent.ranks for agent in recipe.agents.values())
+    wanted = sum(agent.resources.cpus * agent.ranks for agent in recipe.models.values())
     cores = max(os.cpu_count() or 1, int(-(-wanted // 1)))
     here: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False}
     try:

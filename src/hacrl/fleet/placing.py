@@ -16,7 +16,7 @@ __all__ = ["fits_labels", "obstacle", "options", "threads"]
 
 def options(recipe: Recipe, name: str) -> dict[str, Any]:
     """Options of the actor of each of an agent's ranks. To be called once connected."""
-    spec = recipe.agents[name]
+    spec = recipe.models[name]
     wanted = spec.resources
     return {
         "num_cpus": wanted.cpus,
@@ -28,7 +28,7 @@ def options(recipe: Recipe, name: str) -> dict[str, Any]:
 
 def threads(recipe: Recipe, name: str) -> int:
     """CPU threads of an agent's process."""
-    return recipe.threads or max(1, int(recipe.agents[name].resources.cpus))
+    return recipe.threads or max(1, int(recipe.models[name].resources.cpus))
 
 
 def obstacle(recipe: Recipe, agent: str | None = None) -> str | None:
@@ -38,11 +38,11 @@ def obstacle(recipe: Recipe, agent: str | None = None) -> str | None:
     Args:
         agent: speak of what concerns this one alone.
     """
-    wants = {name: _amounts(options(recipe, name)) for name in recipe.agents}
+    wants = {name: _amounts(options(recipe, name)) for name in recipe.models}
     nodes = [node for node in ray.nodes() if node["Alive"]]
     found = [_lacking(recipe, wants, agent)]
-    for name in recipe.agents if agent is None else (agent,):
-        found.append(_unfit(name, wants[name], recipe.agents[name].resources.node, nodes))
+    for name in recipe.models if agent is None else (agent,):
+        found.append(_unfit(name, wants[name], recipe.models[name].resources.node, nodes))
     return next((text for text in found if text is not None), None)
 
 
@@ -65,7 +65,7 @@ def _lacking(
 ) -> str | None:
     """What all agents together want beyond what all nodes together have."""
     total = Counter[str]()
-    for name, spec in recipe.agents.items():
+    for name, spec in recipe.models.items():
         total.update({kind: amount * spec.ranks for kind, amount in wants[name].items()})
     present: Mapping[str, float] = ray.cluster_resources()
     lacking = [

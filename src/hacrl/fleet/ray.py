@@ -7,19 +7,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import ray
 from ray.exceptions import GetTimeoutError
 
 from hacrl.agents.learning.reporting import LearnReport
+from hacrl.agents.making import make_participant
+from hacrl.agents.participant import Participant
 from hacrl.agents.policy.reading import Reading
+from hacrl.columns import PROMPTS, from_table, to_table
 from hacrl.config import Recipe
 from hacrl.errors import UserError, first_line
 from hacrl.fleet import cluster, placing
 from hacrl.fleet.absence import Absences
 from hacrl.fleet.base import AgentLost, ByLearner
-from hacrl.fleet.columns import PROMPTS, from_table, to_columns, to_table
+from hacrl.fleet.columns import to_columns
 from hacrl.fleet.guard import Guard
 from hacrl.fleet.losses import Loss, is_loss, likely_cause, own_error
 from hacrl.fleet.ranks import FETCH, Asked, RankError, Ranks
@@ -29,6 +32,8 @@ from hacrl.records import Decoding, Pool, Prompt, Rollout
 from hacrl.runs.checkpoints import checkpoints
 
 __all__ = ["RayFleet"]
+
+T = TypeVar("T")
 
 _SAVING = "saving"
 """The concurrency group of checkpoints, which are written while the agent samples."""
@@ -61,6 +66,8 @@ class RayFleet:
         self._recipe = recipe
         self._run = run
         self._note = note
+        # They are data, and need no process.
+        self._recorded = {name: make_participant(name, recipe) for name in recipe.recordings}
         self._connection = cluster.connect(recipe, note)
         self._guard = Guard() if self._connection == "own" else None
         self._actors: dict[str, Ranks] = {}
@@ -98,13 +105,13 @@ class RayFleet:
         """
         if not self._actors:
             self._check_room()
-            self._actors = {name: self._place(name) for name in self.agents}
+            self._actors = {name: self._place(name) for name in self._models}
         self._absences.clear()
         self._run.parent.mkdir(parents=True, exist_ok=True)
         self._probe.touch()
         found: Mapping[str, list[Place]] = self._ask_ranks(
             "start",
-            self.agents,
+            self._models,
             lambda name: self._start(name, checkpoint),
             seconds=self._recipe.fleet.start_seconds,
         )
@@ -121,25 +128,32 @@ class RayFleet:
     def agents(self) -> tuple[str, ...]:
         return tuple(self._recipe.agents)
 
+    @property
+    def learners(self) -> tuple[str, ...]:
+        return tuple(self._recipe.learners)
+
     def machines(self) -> dict[str, Mapping[str, str]]:
         return {name: place.machine for name, place in self.places.items()}
 
     def positions(self) -> dict[str, int | None]:
         limit = self._recipe.fleet.start_seconds
-        here = self._present(self.agents)
-        return self._ask("start", here, lambda _, actor: actor.positions.remote(), limit)
+        here = self._present(self._models)
+        asked = self._ask("start", here, lambda _, actor: actor.positions.remote(), limit)
+        return self._with_recorded(asked, lambda one: one.positions)
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
         table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
         limit = self._recipe.fleet.start_seconds
-        here = self._present(self.agents)
-        return self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table), limit)
+        here = self._present(self._models)
+        asked = self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table), limit)
+        return self._with_recorded(asked, lambda one: one.prompt_lengths(prompts))
 
     def read(self, prompts: Sequence[Prompt]) -> dict[str, Reading]:
         table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
         limit = self._recipe.fleet.start_seconds
-        here = self._present(self.agents)
-        return self._ask("start", here, lambda _, actor: actor.read.remote(table), limit)
+        here = self._present(self._models)
+        asked = self._ask("start", here, lambda _, actor: actor.read.remote(table), limit)
+        return self._with_recorded(asked, lambda one: one.read(prompts))
 
     def sample(
         self,
@@ -148,16 +162,23 @@ class RayFleet:
         *,
         occasion: str,
         decoding: Decoding | None = None,
+        agents: Sequence[str] | None = None,
     ) -> dict[str, list[Rollout]]:
         self._begun = True
         self._take_back()
         table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
+        wanted = self.agents if agents is None else agents
         tables = self._ask(
             "sample" if decoding is None else "evaluate",
-            self._present(self.agents),
+            self._present(name for name in self._models if name in wanted),
             lambda _, actor: actor.sample.remote(table, group_size, occasion, decoding),
         )
-        return {name: from_table(own, Rollout) for name, own in tables.items()}
+        drawn = {name: from_table(own, Rollout) for name, own in tables.items()}
+        return self._with_recorded(
+            drawn,
+            lambda one: one.sample(prompts, group_size, occasion=occasion, decoding=decoding),
+            wanted,
+        )
 
     def learn(self, pool: Pool, advantages: ByLearner) -> list[LearnReport]:
         # Once; every learner of a node reads the same memory.
@@ -193,7 +214,7 @@ class RayFleet:
             return actor.remote(name, self._recipe, str(Path.cwd()), threads, rank)
 
         try:
-            return Ranks(make, wanted, self._recipe.agents[name].ranks)
+            return Ranks(make, wanted, self._recipe.models[name].ranks)
         except ValueError as error:  # such as a label that Ray cannot read
             raise UserError(f"agents.{name}.resources: {first_line(error)}") from error
 
@@ -290,16 +311,38 @@ class RayFleet:
         if self._recipe.fleet.on_peer_failure == "restart":
             raise AgentLost(text)
         new = [str(loss) for loss in losses if self._absences.add(loss.agent)]
-        if not self._present(self.agents):
+        if not self._present(self.learners):
             raise AgentLost(text)
         if new:
             self._note(f"{'; '.join(new)}; the others go on")
+
+    @property
+    def _models(self) -> tuple[str, ...]:
+        """The agents that have actors."""
+        return tuple(self._recipe.models)
+
+    def _with_recorded(
+        self,
+        asked: Mapping[str, T],
+        answer: Callable[[Participant], T],
+        wanted: Iterable[str] | None = None,
+    ) -> dict[str, T]:
+        """What agents answered, and the recordings among those that are wanted, in the recipe's
+        order."""
+        own = self._recorded.keys() & (self.agents if wanted is None else wanted)
+        return {
+            name: asked[name] if name in asked else answer(self._recorded[name])
+            for name in self.agents
+            if name in asked or name in own
+        }
 
     def _present(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if name not in self._absences]
 
     def _start(self, name: str, checkpoint: Path | None) -> Asked:
         """Begin to bring an agent to where it was saved, or to the recipe's model."""
+        if name not in self.learners:  # it is as it was, if it is there
+            return self._actors[name].start(None, self._probe, anew=False)
         own = checkpoint.resolve() / name if checkpoint else None
         if own is not None and not own.is_dir():  # it was missing when the others were saved
             own = None
@@ -317,12 +360,12 @@ class RayFleet:
         self._absences.take_back(restore, seconds)
 
     def _write(self, phase: str, folder: Path, ask: Callable[[Path, Any], Any]) -> None:
-        """Let every agent write into a folder of its name. One that is missing is as it was."""
+        """Let every learner write into a folder of its name. One that is missing is as it was."""
         folder = folder.resolve()
-        present = self._present(self.agents)
+        present = self._present(self.learners)
         written = self._ask(phase, present, lambda name, actor: ask(folder / name, actor))
         newest = self._newest()
-        for name in self.agents:
+        for name in self.learners:
             if name not in written:
                 shutil.rmtree(folder / name, ignore_errors=True)
                 if newest is not None and (newest / name).is_dir():

@@ -17,22 +17,17 @@ import torch
 from torch import distributed
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # documented there
 
-from hacrl.agents.agent import Agent
 from hacrl.agents.learning.reporting import LearnReport, LessonRecord
+from hacrl.agents.making import make_participant
+from hacrl.agents.participant import LearningParticipant, Participant
 from hacrl.agents.policy.loading import find_device
 from hacrl.agents.policy.reading import Reading
 from hacrl.agents.policy.sharding import Share
+from hacrl.columns import LESSONS, ROLLOUTS, from_table, to_table
 from hacrl.config import Recipe
 from hacrl.console.terminal import quieten_libraries
 from hacrl.errors import first_line
-from hacrl.fleet.columns import (
-    LESSONS,
-    ROLLOUTS,
-    PoolColumns,
-    from_columns,
-    from_table,
-    to_table,
-)
+from hacrl.fleet.columns import PoolColumns, from_columns
 from hacrl.fleet.machine import machine
 from hacrl.records import Decoding, Prompt
 
@@ -80,9 +75,9 @@ class ReportColumns:
 
 
 class Worker:
-    """Holds the agent of a name and passes on what it is asked. See `Agent`.
+    """Holds the agent of a name and passes on what it is asked. See `hacrl.agents.participant`.
 
-    Records come and go as columns; see `hacrl.fleet.columns`. All but `start` raise `NotLoaded` in
+    Records come and go as columns; see `hacrl.columns`. All but `start` raise `NotLoaded` in
     a process that has been restarted.
 
     Args:
@@ -94,9 +89,9 @@ class Worker:
     def __init__(self, name: str, recipe: Recipe, folder: str, threads: int, rank: int = 0) -> None:
         self._name = name
         self._recipe = recipe
-        self._share = Share(rank, recipe.agents[name].ranks)
+        self._share = Share(rank, recipe.models[name].ranks)
         self._store: TCPStore | None = None
-        self._loaded: Agent | None = None
+        self._loaded: Participant | None = None
         if os.path.isdir(folder):
             os.chdir(folder)
         torch.set_num_threads(threads)
@@ -153,9 +148,9 @@ class Worker:
                 self._meet(*meeting)
             if anew or self._loaded is None:
                 self._loaded = None  # before the next one takes memory
-                self._loaded = Agent.from_recipe(self._name, self._recipe, share=self._share)
+                self._loaded = make_participant(self._name, self._recipe, share=self._share)
             if checkpoint is not None:
-                self._loaded.restore(checkpoint)
+                self._learner.restore(checkpoint)
         return place
 
     def positions(self) -> int | None:
@@ -181,15 +176,15 @@ class Worker:
         self, pool: PoolColumns, advantage: Mapping[str, Sequence[Sequence[float]]]
     ) -> ReportColumns:
         with self._with_others():
-            return ReportColumns.of(self._agent.learn(from_columns(pool), advantage))
+            return ReportColumns.of(self._learner.learn(from_columns(pool), advantage))
 
     def save(self, folder: Path) -> None:
         with self._with_others():
-            self._agent.save(folder)
+            self._learner.save(folder)
 
     def checkpoint(self, folder: Path) -> None:
         with self._with_others():
-            self._agent.checkpoint(folder)
+            self._learner.checkpoint(folder)
 
     @contextmanager
     def _with_others(self) -> Iterator[None]:
@@ -203,7 +198,7 @@ class Worker:
 
     def _meet(self, host: str, port: int) -> None:
         share = self._share
-        device = find_device(self._name, self._recipe.agents[self._name].device)
+        device = find_device(self._name, self._recipe.models[self._name].device)
         if device.type != "cpu":
             torch.accelerator.set_device_index(0)  # a rank sees its own device alone
         store = self._store or TCPStore(
@@ -224,7 +219,13 @@ class Worker:
         return timedelta(seconds=max(fleet.seconds, fleet.start_seconds))
 
     @property
-    def _agent(self) -> Agent:
+    def _agent(self) -> Participant:
         if self._loaded is None:
             raise NotLoaded
         return self._loaded
+
+    @property
+    def _learner(self) -> LearningParticipant:
+        agent = self._agent
+        assert isinstance(agent, LearningParticipant)  # others are not asked
+        return agent

@@ -73,7 +73,8 @@ def summary(groups: Sequence[Group]) -> list[dict[str, str]]:
 
 def _agent(group: Group, agent: str) -> dict[str, str]:
     runs = [run for run in group.runs if run.of(agent)]
-    rows = [row for run in runs for row in run.of(agent)]
+    learns = all(run.learns(agent) for run in runs)
+    rows = [row for run in runs for row in run.of(agent) if run.learns(agent)]
     rollouts = [sum(row["scored"] + row["unscored"] for row in run.of(agent)) for run in runs]
     tokens = [sum(row["generated_tokens"] for row in run.of(agent)) for run in runs]
     taught = [
@@ -83,7 +84,7 @@ def _agent(group: Group, agent: str) -> dict[str, str]:
     total = sum(row["groups"] for row in rows)
     return {
         "run": group.label,
-        "agent": agent,
+        "agent": agent if learns else f"{agent} (does not learn)",
         "reward": _change(
             [_edge(run.of(agent), first=True) for run in runs],
             [_edge(run.of(agent), first=False) for run in runs],

@@ -28,9 +28,7 @@ _HATCHES = ("", "///", "\\\\\\", "...", "xxx", "+++", "---")
 
 def signal(run: RunData) -> Chart | None:
     """The share of groups that hold something to learn from, and how often the guard acted."""
-    panels = [
-        Panel(name, partial(_signal, rows=rows)) for name in run.agents if (rows := run.of(name))
-    ]
+    panels = [Panel(name, partial(_signal, rows=run.of(name))) for name in run.learners]
     caption = (
         "Groups of responses to one prompt, by where their signal comes from. Without signal: all "
         "rewards are equal, so the prompt was too easy or too hard for everybody, and its rollouts "

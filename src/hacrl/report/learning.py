@@ -21,7 +21,10 @@ _REWARD = "mean reward of own rollouts"
 def learning(groups: Sequence[Group]) -> Chart | None:
     """The reward of every agent over the steps: one panel per agent, one line per group of runs."""
     panels = [
-        Panel(agent, partial(_reward, groups=groups, agent=agent))
+        Panel(
+            agent if agent in _learners(groups) else f"{agent}, which does not learn",
+            partial(_reward, groups=groups, agent=agent),
+        )
         for agent in _agents(groups)
         if any(run.of(agent) for group in groups for run in group.runs)
     ]
@@ -64,8 +67,7 @@ def cost(groups: Sequence[Group]) -> Chart | None:
             f"{agent}: {unit}",
             partial(_cost, groups=groups, agent=agent, unit=unit, spent=spent),
         )
-        for agent in _agents(groups)
-        if any(run.of(agent) for group in groups for run in group.runs)
+        for agent in _learners(groups)
         for unit, spent in units
     ]
     caption = (
@@ -80,6 +82,12 @@ def cost(groups: Sequence[Group]) -> Chart | None:
 def _agents(groups: Sequence[Group]) -> list[str]:
     return list(
         dict.fromkeys(name for group in groups for run in group.runs for name in run.agents)
+    )
+
+
+def _learners(groups: Sequence[Group]) -> list[str]:
+    return list(
+        dict.fromkeys(name for group in groups for run in group.runs for name in run.learners)
     )
 
 

@@ -22,12 +22,18 @@ Row = Mapping[str, Any]
 
 _METRICS = frozenset(
     (
-        *("step", "agent", "reward", "scored", "unscored", "outcomes", "truncated", "omega"),
-        *("groups", "groups_without_signal", "skipped_updates", "generated_tokens", "own"),
-        *("sources", "guard_rate", "seconds"),
+        *("step", "agent", "reward", "scored", "unscored", "outcomes", "truncated"),
+        *("generated_tokens", "seconds"),
     )
 )
 """Keys without which a line of `metrics.jsonl` is not one of ours."""
+_LEARNING = frozenset(
+    (
+        *("omega", "groups", "groups_without_signal", "skipped_updates", "own"),
+        *("sources", "guard_rate"),
+    )
+)
+"""Keys that the line of an agent that learns has besides; that of another has none of them."""
 _EVALUATIONS = frozenset(("step", "agent", "task", "value"))
 
 
@@ -67,6 +73,16 @@ class RunData:
     def of(self, agent: str) -> list[Row]:
         """The metrics of one agent, by step."""
         return [row for row in self.rows if row["agent"] == agent]
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """The agents that have learned so far, in the order of the recipe."""
+        names = {row["agent"] for row in self.rows if "sources" in row}
+        return tuple(name for name in self.agents if name in names)
+
+    def learns(self, agent: str) -> bool:
+        """Whether an agent learns, as far as the run has come."""
+        return agent in self.learners or not self.of(agent)
 
     def setting(self, key: str) -> Any:
         """A setting of the recipe by its dotted key, None if it is not there."""
@@ -177,4 +193,6 @@ def _row(line: bytes, needed: frozenset[str]) -> Row | None:
     except ValueError:
         return None
     whole = isinstance(row, dict) and needed <= row.keys()
+    if whole and needed == _METRICS and 0 < len(_LEARNING & row.keys()) < len(_LEARNING):
+        return None
     return row if whole and isinstance(row["step"], int) and isinstance(row["agent"], str) else None

@@ -86,7 +86,7 @@ def flows(run: RunData) -> Chart | None:
 
 def clipping(run: RunData) -> Chart | None:
     """For every learner and author, the shares of rows below, inside and above the clip."""
-    learners = [name for name in run.agents if run.of(name)]
+    learners = run.learners
     panels = [
         Panel(
             f"{name} learns",
@@ -143,7 +143,7 @@ def alignment(run: RunData) -> Chart | None:
 
 
 def _pairs(run: RunData) -> list[tuple[str, str]]:
-    return [(name, source) for name in run.agents for source in _sources(run, name)]
+    return [(name, source) for name in run.learners for source in _sources(run, name)]
 
 
 def _sources(run: RunData, learner: str) -> list[str]:
@@ -202,7 +202,7 @@ def _mean_matrix(rows: Sequence[Row], agents: Sequence[str], value: _OfPair) -> 
     for k, learner in enumerate(agents):
         own = [row for row in rows if row["agent"] == learner]
         for j, source in enumerate(agents):
-            values = [value(row, source) for row in own if source in row["sources"]]
+            values = [value(row, source) for row in own if source in row.get("sources", ())]
             known = [one for one in values if not math.isnan(one)]
             if known:
                 found[k, j] = np.mean(known)

@@ -6,6 +6,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hacrl.runs.model_card import model_card
 from hacrl.runs.sealing import damage
 from hacrl.runs.writing import explain_disk, read_lines
 
-__all__ = ["export", "push"]
+__all__ = ["Source", "export", "find_source", "push"]
 
 _OPTIMIZER_FILES = ("optimizer.safetensors", "learner.json", AGENT_STATE)
 _TOLERANCE = 1e-3
@@ -35,53 +36,100 @@ _ROUNDINGS = 8
 to how far apart the log-probabilities lie."""
 
 
-def export(
-    run: Path,
-    agent: str,
-    to: Path,
-    *,
-    merge: bool,
-    checkpoint: str | None,
-    note: Callable[[str], None],
-) -> None:
-    """Write an agent of a run with tokenizer, template, generation config and a model card.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An agent of a run as it was at one moment, which can be exported.
+
+    Args:
+        run: folder of the run.
+        recipe: of the run.
+        agent: name.
+        folder: what holds the agent.
+        completed: steps that had been completed then, at most.
+        checkpoint: folder of the checkpoint that it lies in; None for what the run ended with.
+    """
+
+    run: Path
+    recipe: Recipe
+    agent: str
+    folder: Path
+    completed: int
+    checkpoint: Path | None = None
+
+
+def find_source(run: Path, agent: str | None = None, checkpoint: str | None = None) -> Source:
+    """What a user names to be exported.
+
+    Args:
+        agent: may be None where the run has only one.
+        checkpoint: `best`, `last` or a number of steps; None takes what the run ended with, or its
+            last checkpoint if it has not ended.
+
+    Raises:
+        UserError: there is no such run, agent or checkpoint.
+    """
+    if not (run / "recipe.yaml").is_file():
+        raise UserError(f"{run}: is no run folder (it has no recipe.yaml)")
+    recipe = load_recipe(run / "recipe.yaml")
+    if agent is None:
+        if len(recipe.learners) > 1:
+            raise UserError(f"export: choose one with --agent: {', '.join(recipe.learners)}")
+        (agent,) = recipe.learners
+    if agent not in recipe.agents:
+        raise UserError(f"--agent {agent}: {run} has the agents {', '.join(recipe.learners)}")
+    if agent not in recipe.learners:
+        raise UserError(
+            f"--agent {agent}: does not learn, so {run} has no model of it; it has those of "
+            f"{', '.join(recipe.learners)}"
+        )
+    final = run / "agents" / agent
+    if checkpoint is None and final.is_dir():
+        return Source(run, recipe, agent, final, recipe.steps)
+    chosen = _checkpoint(run / "checkpoints", checkpoint or "last")
+    return Source(run, recipe, agent, chosen.agents / agent, chosen.step, chosen.path)
+
+
+def export(source: Source, to: Path, *, merge: bool, note: Callable[[str], None]) -> None:
+    """Write an agent with tokenizer, template, generation config and a model card.
 
     Args:
         to: a folder that does not exist yet. It appears when it is complete.
         merge: for an agent that has an adapter: merge it into its model, and see that the merged
             model, as read back from the disk, gives the log-probabilities that the two gave apart.
-        checkpoint: `best`, `last` or a number of steps; None takes what the run ended with.
-        note: is told where the weights come from, and how exact the merging was.
+        note: called with sentences about where the weights come from, and how exact the merging
+            was.
 
     Raises:
-        UserError: there is no such run, agent or checkpoint, or the folder is taken.
+        UserError: the checkpoint is damaged, the folder exists or cannot be written, or the adapter
+            cannot be merged.
     """
-    recipe = _recipe(run)
-    if agent not in recipe.agents:
-        raise UserError(f"--agent {agent}: {run} has the agents {', '.join(recipe.agents)}")
     if to.exists():
         raise UserError(f"--to {to}: exists already; name a folder that does not")
-    source, most = _source(run, agent, recipe.steps, checkpoint)
+    if source.checkpoint is not None and (problem := damage(source.checkpoint)):
+        raise UserError(
+            f"checkpoint {source.checkpoint}: {problem}; choose another with --checkpoint"
+        )
+    run, agent, folder = source.run, source.agent, source.folder
     lines = read_lines(run / "metrics.jsonl")
-    rows = [row for row in lines if row["agent"] == agent and row["step"] < most]
-    learned = learned_steps(rows, _updates(source))
+    rows = [row for row in lines if row["agent"] == agent and row["step"] < source.completed]
+    learned = learned_steps(rows, _updates(folder))
     step = learned[-1] + 1 if learned else 0
     missed = step - len(learned)
     note(
-        f"{agent} after step {step}, from {source}"
+        f"{agent} after step {step}, from {folder}"
         + (f"; it learned in {len(learned)} of them, and was lost in between" if missed else "")
     )
-    adapter = (source / ADAPTER_CONFIG).is_file()
+    adapter = (folder / ADAPTER_CONFIG).is_file()
     part = to.with_name(to.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     try:
         with explain_disk(to, then="export again"):
-            shutil.copytree(source, part, ignore=shutil.ignore_patterns(*_OPTIMIZER_FILES))
+            shutil.copytree(folder, part, ignore=shutil.ignore_patterns(*_OPTIMIZER_FILES))
             if adapter and merge:
-                _merge(recipe, agent, source, part, note)
+                _merge(source, part, note)
             elif merge:
                 note(f"{agent} was trained as a whole; there is nothing to merge")
-            card = model_card(run, recipe, agent, learned, adapter=adapter and not merge)
+            card = model_card(run, source.recipe, agent, learned, adapter=adapter and not merge)
             (part / "README.md").write_text(card, "utf-8")
             part.rename(to)
     finally:
@@ -111,30 +159,10 @@ def push(folder: Path, repository: str) -> str:
         ) from error
 
 
-def _recipe(run: Path) -> Recipe:
-    if not (run / "recipe.yaml").is_file():
-        raise UserError(f"{run}: is no run folder (it has no recipe.yaml)")
-    return load_recipe(run / "recipe.yaml")
-
-
-def _source(run: Path, agent: str, steps: int, wanted: str | None) -> tuple[Path, int]:
-    """The folder that holds the agent, and the steps that had been completed at most."""
-    root = run / "checkpoints"
-    if wanted is None:
-        final = run / "agents" / agent
-        if final.is_dir():
-            return final, steps
-        wanted = "last"
-    found = _checkpoint(root, wanted)
-    if problem := damage(found.path):
-        raise UserError(f"checkpoint {found.path}: {problem}; choose another with --checkpoint")
-    return found.agents / agent, found.step
-
-
-def _updates(source: Path) -> int | None:
+def _updates(folder: Path) -> int | None:
     """Updates that the weights have seen, where that is written beside them: in a checkpoint, or
     where the agent was missing as the run ended and is as it was in one."""
-    state = source / AGENT_STATE
+    state = folder / AGENT_STATE
     if not state.is_file():
         return None
     return int(json.loads(state.read_text("utf-8"))["version"])
@@ -156,16 +184,14 @@ def _checkpoint(root: Path, wanted: str) -> Checkpoint:
 
 
 @torch.no_grad()
-def _merge(
-    recipe: Recipe, agent: str, adapter: Path, to: Path, note: Callable[[str], None]
-) -> None:
+def _merge(source: Source, to: Path, note: Callable[[str], None]) -> None:
     """Replace the adapter in a folder by the model that it makes of its base.
 
     Merged and compared in single precision, whatever the base is stored in.
     """
     from peft import PeftModel
 
-    spec = recipe.agents[agent]
+    agent, spec = source.agent, source.recipe.models[source.agent]
     wanted, trained = getattr(torch, spec.dtype), spec.lora or Lora()
     if trained.quantization != "none":
         note(
@@ -176,7 +202,7 @@ def _merge(
     base = load_model(agent, whole)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Model has `tie_word_embeddings=True`")  # below
-        apart: Any = PeftModel.from_pretrained(base, str(adapter), agent)
+        apart: Any = PeftModel.from_pretrained(base, str(source.folder), agent)
     if layer := tied_layer(agent, apart.get_base_model()):
         raise UserError(
             f"agent {agent}: its adapter is on {layer}, whose weight is also another layer's, so "

@@ -24,12 +24,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from hacrl.agents.learning.reporting import LearnReport, LessonRecord
+from hacrl.columns import LESSONS, ROLLOUTS, VERDICTS, to_table
 from hacrl.config import Recipe, recipe_to_yaml
 from hacrl.errors import UserError
 from hacrl.records import Pool
 from hacrl.runs.checkpoints import Progress
-from hacrl.runs.schemas import FAULTS, LESSONS, ROLLOUTS
+from hacrl.runs.schemas import FAULTS, TAUGHT, VERIFIED
 from hacrl.runs.versions import library_versions
 from hacrl.runs.writing import append_lines, sync, write_parquet, write_text
 
@@ -157,44 +160,38 @@ class RunFolder:
 
     def add_rollouts(self, pool: Pool) -> None:
         """Store every rollout of a step with its prompt and verdict."""
-        columns: dict[str, list[Any]] = {
-            "step": [pool.step] * len(pool.rows),
-            "prompt_id": [pool.prompts[r.rollout.prompt].id for r in pool.rows],
-            "prompt_text": [pool.prompts[r.rollout.prompt].text for r in pool.rows],
-            "gold": [pool.prompts[r.rollout.prompt].gold for r in pool.rows],
-            **{
-                name: [getattr(r.rollout, name) for r in pool.rows]
-                for name in (
-                    *("prompt", "agent", "sample", "policy_version", "text", "token_ids"),
-                    *("token_logprobs", "finished", "unshareable", "logprob", "length"),
-                )
-            },
-            "reward": [r.verdict.reward for r in pool.rows],
-            "outcome": [str(r.verdict.outcome) for r in pool.rows],
-            "answer": [r.verdict.answer for r in pool.rows],
-        }
-        write_parquet(self.path / "rollouts" / _step_file(pool.step), columns, ROLLOUTS)
+        prompts = [pool.prompts[row.rollout.prompt] for row in pool.rows]
+        table = pa.table(
+            [
+                [pool.step] * len(pool.rows),
+                *([getattr(p, name) for p in prompts] for name in ("id", "text", "gold")),
+                *to_table([row.rollout for row in pool.rows], ROLLOUTS).columns,
+                *to_table([row.verdict for row in pool.rows], VERDICTS).columns,
+            ],
+            schema=VERIFIED,
+        )
+        write_parquet(self.path / "rollouts" / _step_file(pool.step), table)
 
     def add_lessons(self, step: int, lessons: Iterable[LessonRecord]) -> None:
         """Store what each learner made of each rollout."""
         rows = list(lessons)
-        columns = {name: [getattr(row, name) for row in rows] for name in LESSONS.names}
-        write_parquet(self.path / "lessons" / _step_file(step), columns, LESSONS)
+        columns = to_table(rows, LESSONS).columns
+        table = pa.table([[step] * len(rows), *columns], schema=TAUGHT)
+        write_parquet(self.path / "lessons" / _step_file(step), table)
 
     def add_faults(self, pool: Pool, reports: Iterable[LearnReport]) -> Path | None:
         """Store the rows of updates that were skipped, if there were any; the file that has them.
 
-        Each has the text and the author's tokens of a rollout, and what the learner made of it.
+        Each has the text of a rollout, and what the learner made of it.
         """
         rollouts = {(r.rollout.agent, r.rollout.prompt, r.rollout.sample): r for r in pool.rows}
         rows = [
             {
+                "step": pool.step,
                 **asdict(lesson),
                 "prompt_id": pool.prompts[lesson.prompt].id,
                 "prompt_text": pool.prompts[lesson.prompt].text,
                 "text": row.rollout.text,
-                "token_ids": row.rollout.token_ids,
-                "token_logprobs": row.rollout.token_logprobs,
                 "reward": row.verdict.reward,
             }
             for report in reports
@@ -206,7 +203,7 @@ class RunFolder:
             return None
         path = self.path / "faults" / _step_file(pool.step)
         path.parent.mkdir(exist_ok=True)
-        write_parquet(path, {key: [row[key] for row in rows] for key in FAULTS.names}, FAULTS)
+        write_parquet(path, pa.Table.from_pylist(rows, schema=FAULTS))
         return path
 
     def _growing(self) -> tuple[Path, Path]:

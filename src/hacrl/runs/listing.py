@@ -1,35 +1,27 @@
-"""`hacrl runs`: what lies in a folder of runs, read from small files and the ends of large ones."""
+"""What lies in a folder of runs, read from small files and the ends of large ones."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.console import Console
-from rich.text import Text
 
-from hacrl.console.terminal import make_table, say
-from hacrl.errors import UserError
-
-__all__ = ["Listed", "age", "find_runs", "list_runs"]
+__all__ = ["Listed", "find_runs"]
 
 _DEPTH = 3
 _TAIL = 1 << 18
 """Bytes at the end of `metrics.jsonl` that are read."""
-_QUIET = 600.0
-"""Seconds without a sign after which a run that says it is running is remarked on."""
 _WRITTEN = ("metrics.jsonl", "state.json", "evaluations.jsonl", "recipe.yaml", "rollouts")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One run in the table.
+    """One run, as far as it has come.
 
     Args:
         name: path below the folder that was listed.
@@ -50,44 +42,6 @@ class Listed:
     written: float
 
 
-def list_runs(root: Path, console: Console) -> None:
-    """Print a table of the runs below a folder, the latest last.
-
-    Raises:
-        UserError: there is no such folder, or no run in it.
-    """
-    if not root.is_dir():
-        raise UserError(f"{root}: there is no such folder; name the one that holds run folders")
-    runs = sorted(find_runs(root), key=lambda run: (run.written, run.name))
-    if not runs:
-        raise UserError(f"{root}: holds no runs; hacrl train RECIPE --runs {root} makes one")
-    now = time.time()
-    table = make_table(console, gap=1)
-    table.add_column("run", overflow="fold", ratio=1)
-    for name in ("method", "state"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("step", justify="right", no_wrap=True)
-    table.add_column("last reward", overflow="fold")
-    table.add_column("last write", justify="right", no_wrap=True)
-    for run in runs:
-        table.add_row(
-            Text(run.name),
-            run.method,
-            run.state,
-            f"{run.done}/{'?' if run.steps is None else run.steps}",
-            Text(" ".join(f"{name} {_number(value)}" for name, value in run.rewards.items())),
-            f"{age(now - run.written)} ago",
-        )
-    console.print(table)
-    quiet = [run.name for run in runs if run.state == "running" and now - run.written > _QUIET]
-    if quiet:
-        say(
-            console,
-            f"note: {', '.join(quiet)}: not finished, and nothing written for over "
-            f"{age(_QUIET)}; either a step takes that long or the run has died",
-        )
-
-
 def find_runs(root: Path) -> Iterator[Listed]:
     """Every run folder below a folder, itself included, a few levels deep."""
     for place, folders, files in os.walk(root):
@@ -100,14 +54,6 @@ def find_runs(root: Path) -> Iterator[Listed]:
             folders.clear()
         else:
             folders.sort()
-
-
-def age(seconds: float) -> str:
-    """A span of time in its largest unit, such as `45s`, `12m`, `3h`, `8d`."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{max(0, int(seconds))}s"
 
 
 def _listed(path: Path, name: str) -> Listed:
@@ -154,7 +100,3 @@ def _row(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return row if isinstance(row, dict) and {"step", "agent", "reward"} <= row.keys() else None
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

@@ -11,7 +11,8 @@ from typing import Any
 import jinja2
 from huggingface_hub import ModelCardData
 
-from hacrl.config import Recipe, recipe_to_yaml
+from hacrl.config import AgentSpec, Recipe, recipe_to_yaml
+from hacrl.config.recording import RecordingSpec
 from hacrl.config.sources import HubSource, Source
 from hacrl.paths import BUNDLED, resolve
 from hacrl.runs.origin import origin
@@ -75,7 +76,7 @@ def model_card(
         learned: steps, from 0, that the exported weights have learned from.
         adapter: whether an adapter alone is exported.
     """
-    spec = recipe.agents[agent]
+    spec = recipe.models[agent]
     rows = {
         row["step"]: row["reward"]
         for row in read_lines(run / "metrics.jsonl")
@@ -111,7 +112,7 @@ def model_card(
         tasks=", ".join(recipe.tasks),
         base=_called(spec.model),
         peers=", ".join(
-            f"{peer} ({_called(recipe.agents[peer].model)})" for peer in recipe.sources(agent)
+            f"{peer} ({_origin(recipe.agents[peer])})" for peer in recipe.sources(agent)
         ),
         problems="; ".join(f"{name}: {_place(source)}" for name, source in sources.items()),
         steps=len(learned) if len(learned) == known else f"{len(learned)} of the first {known}",
@@ -122,6 +123,14 @@ def model_card(
         versions=", ".join(f"{name} {value}" for name, value in _versions(run).items()),
         yaml=recipe_to_yaml(recipe),
     )
+
+
+def _origin(spec: AgentSpec | RecordingSpec) -> str:
+    """What a peer is: a model, or what one answered in another run, by names that mean something
+    elsewhere."""
+    if isinstance(spec, RecordingSpec):
+        return f"recorded in the run {Path(spec.path).name}"
+    return _called(spec.model) if spec.learns else f"{_called(spec.model)}, which did not learn"
 
 
 def _versions(run: Path) -> dict[str, str]:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
@@ -90,11 +89,6 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda part: part.write_text(text, "utf-8"))
 
 
-def write_parquet(path: Path, columns: Mapping[str, list[Any]], schema: Any) -> None:
-    """Write a table whole.
-
-    Args:
-        schema: names and types of the columns; see `hacrl.runs.schemas`.
-    """
-    table = pa.table(columns, schema=schema)
+def write_parquet(path: Path, table: Any) -> None:
+    """Write an Arrow table whole."""
     write_whole(path, lambda part: pq.write_table(table, part, compression="zstd"))

@@ -43,11 +43,14 @@ class Advisor:
                 f"{agent}: {row['unscored']} of {total} responses could not be scored and are "
                 f"left out ({_counts(row['outcomes'])})",
             )
-        if row["truncated"] > _NO_ANSWER:
-            yield (
-                ("truncated", agent),
-                f"{agent}: {row['truncated']:.0%} of responses hit sampling.max_new_tokens",
-            )
+        if (row["truncated"] or 0.0) > _NO_ANSWER:
+            limit = "sampling.max_new_tokens" if "groups" in row else "the limit of tokens"
+            yield ("truncated", agent), f"{agent}: {row['truncated']:.0%} of responses hit {limit}"
+        if "groups" in row:  # it learns
+            yield from self._learning_notes(row)
+
+    def _learning_notes(self, row: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], str]]:
+        agent = row["agent"]
         silent = row["groups_without_signal"] == row["groups"]
         self._quiet[agent] = self._quiet.get(agent, 0) + 1 if silent else 0
         if self._quiet[agent] == _QUIET_STEPS:
@@ -87,7 +90,7 @@ def _format_notes(
     if missed <= _NO_ANSWER * total:
         return
     text = f"{agent}: {missed} of {total} responses hold no answer in the expected form"
-    best = min(rows, key=_share_missed)
+    best = min((one for one in rows if _missed(one)[1]), key=_share_missed)
     if _share_missed(row) - _share_missed(best) > _APART:
         few, of = _missed(best)
         yield (
@@ -105,7 +108,7 @@ def _missed(row: Mapping[str, Any]) -> tuple[int, int]:
 
 def _share_missed(row: Mapping[str, Any]) -> float:
     missed, total = _missed(row)
-    return missed / total if total else 0.0
+    return missed / total
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:

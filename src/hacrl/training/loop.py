@@ -24,8 +24,8 @@ __all__ = ["Step", "by_learner", "co_train", "joint_set"]
 class Step:
     """All that one step produced. `seconds` is by phase.
 
-    The agents of `capability`, `omega` and `judgement` are those of the pool; `reports` lacks one
-    that was lost while it learned.
+    The agents of `capability`, `omega` and `judgement` are those of the pool; `reports` are those
+    of the learners, but for one that was lost while it learned.
     """
 
     pool: Pool
@@ -49,10 +49,10 @@ def co_train(
     phases: Phases,
     before_learning: Callable[[], None],
 ) -> Iterator[Step]:
-    """Let every agent of the fleet learn from everybody's verified rollouts, step by step.
+    """Let every learner of the fleet learn from everybody's verified rollouts, step by step.
 
     Args:
-        sharing: for every learner, the peers that it learns from.
+        sharing: for every learner, the peers that it learns from, which need not learn themselves.
         steps: numbers of the steps to make.
         group_size: G, responses per agent and prompt.
         phases: times each phase and may end the run before one.
@@ -78,9 +78,20 @@ def co_train(
 def joint_set(
     pool: Pool, omega: Sequence[Sequence[float]], sharing: Mapping[str, Sequence[str]]
 ) -> JointSet:
-    """What the algorithm sees of a pool. Axes as in `JointSet`, agents in the pool's order."""
+    """What the algorithm sees of a pool. Axes as in `JointSet`, agents in the pool's order.
+
+    An agent that does not learn has no sources, but its responses have advantages, which its
+    learners use (Eq. 10): it is compared with those learners.
+
+    Args:
+        sharing: see `co_train`.
+    """
     rewards, ratios = (torch.tensor(x, dtype=torch.float64) for x in (pool.rewards(), omega))
-    member = [[k == j or j in sharing.get(k, ()) for j in pool.agents] for k in pool.agents]
+
+    def compared(k: str, j: str) -> bool:
+        return k == j or (j in sharing[k] if k in sharing else k in sharing.get(j, ()))
+
+    member = [[compared(k, j) for j in pool.agents] for k in pool.agents]
     return JointSet(pool.agents, rewards, ratios, torch.tensor(member))
 
 

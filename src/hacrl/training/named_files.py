@@ -15,6 +15,7 @@ from pathlib import Path
 from hacrl.config.schema import AgentSpec, Recipe
 from hacrl.config.verifiers import CommandVerifier, PythonVerifier, SumVerifier, VerifierSpec
 from hacrl.paths import resolve
+from hacrl.runs.recorded import rollout_files
 
 __all__ = ["file_marks"]
 
@@ -27,16 +28,19 @@ def file_marks(recipe: Recipe) -> dict[str, str]:
     """SHA-256 of every file that the recipe names and this machine has, by `key: file`.
 
     The weights of a model are left out where a checkpoint replaces them: of agents that are trained
-    whole, without a reference that stays as it was.
+    whole, without a reference that stays as it was. The rollouts of a recording are among them.
     """
     files = ((key, path) for key, path in _files(recipe) if os.path.isfile(path))
     return {f"{key}: {path.name}": _digest(path) for key, path in files}
 
 
 def _files(recipe: Recipe) -> Iterator[tuple[str, Path]]:
-    for name, spec in recipe.agents.items():
-        reads_weights = spec.lora is not None or recipe.update.kl > 0
+    for name, spec in recipe.models.items():
+        reads_weights = spec.lora is not None or recipe.update.kl > 0 or not spec.learns
         yield from _of_agent(f"agents.{name}", spec, weights=reads_weights)
+    for name, recording in recipe.recordings.items():
+        files = rollout_files(resolve(recording.path))
+        yield from ((f"agents.{name}.path", path) for path in files)
     if not isinstance(recipe.method, str):
         yield from _of_function("method.function", recipe.method.function)
     for name, task in recipe.tasks.items():

@@ -28,7 +28,7 @@ class Recorder:
         start: steps that were completed before.
 
     Attributes:
-        score: of the agents as they are by `checkpoints.best`, mean over agents; None if it was
+        score: of the agents as they are by `checkpoints.best`, mean over learners; None if it was
             not measured at this step.
     """
 
@@ -50,7 +50,7 @@ class Recorder:
         Raises:
             UserError: the disk takes no more, or an agent keeps skipping its updates.
         """
-        metrics = step_metrics(result, tuple(self._recipe.tasks))
+        metrics = step_metrics(result, tuple(self._recipe.tasks), tuple(self._recipe.learners))
         with explain_disk(self._run.path):
             self._run.add_rollouts(result.pool)
             self._run.add_lessons(
@@ -61,7 +61,10 @@ class Recorder:
         self._loggers.step(metrics)
         self.score = None
         if self._recipe.checkpoints.best == REWARD:
-            self.score = self._score({row["agent"]: row["reward"] for row in metrics})
+            learners = self._recipe.learners
+            self.score = self._score(
+                {row["agent"]: row["reward"] for row in metrics if row["agent"] in learners}
+            )
         done = result.pool.step + 1
         per_step = (time.perf_counter() - self._started) / (done - self._start)
         self._observer.step(metrics, per_step * (self._recipe.steps - done))
@@ -79,16 +82,16 @@ class Recorder:
                 )
 
     def _score(self, values: Mapping[str, float | None]) -> float | None:
-        """The mean over agents. Without one of them it could not be compared with the others'."""
+        """The mean over learners. Without one of them it could not be compared with the others'."""
         known = [value for value in values.values() if value is not None]
-        everybody = values.keys() == self._recipe.agents.keys()
+        everybody = values.keys() == self._recipe.learners.keys()
         return sum(known) / len(known) if known and everybody else None
 
     def _refuse_endless_skipping(
         self, metrics: Sequence[Mapping[str, Any]], faults: Path | None
     ) -> None:
         for row in metrics:
-            if row["skipped_in_a_row"] > self._recipe.update.max_skipped:
+            if row.get("skipped_in_a_row", 0) > self._recipe.update.max_skipped:
                 raise UserError(
                     f"agent {row['agent']}: skipped {row['skipped_in_a_row']} updates in a row, "
                     f"their loss or gradient was not finite; their rows are in {faults}\n"

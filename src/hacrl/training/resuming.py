@@ -134,6 +134,11 @@ def _check_recipe(
         raise UserError(
             f"agents.{min(strangers)}: is not in {checkpoint.path}; agents cannot join a run"
         )
+    if beginners := recipe.learners.keys() - saved.learners.keys():
+        raise UserError(
+            f"agents.{min(beginners)}.learns: it did not learn up to {checkpoint.path}; agents "
+            "cannot begin to learn amid a run"
+        )
     found = changes(saved, recipe)
     serious = [change for change in found if not change.harmless]
     if serious and not accept_changes:

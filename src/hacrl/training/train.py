@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from hacrl.agents.learning.algorithm import recipe_algorithm
+from hacrl.agents.recording import check_recordings
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
 from hacrl.config.cautions import cautions
@@ -23,6 +24,7 @@ from hacrl.records import Prompt
 from hacrl.runs.clock import run_clock
 from hacrl.runs.folder import RunFolder, State
 from hacrl.runs.lock import only_process
+from hacrl.runs.run import Run
 from hacrl.runs.writing import explain_disk
 from hacrl.tasks import PromptStream, load_prompts
 from hacrl.tasks.fingerprint import fingerprint
@@ -47,7 +49,7 @@ def train(
     overwrite: bool = False,
     resume: bool = False,
     accept_changes: bool = False,
-) -> RunFolder:
+) -> Run:
     """Run a recipe; the run folder is `root/<recipe.name>`.
 
     Everything that can be wrong with the recipe, the data or the models is found before the folder
@@ -76,7 +78,7 @@ def train(
     ):
         while True:
             try:
-                return _attempt(
+                folder = _attempt(
                     recipe,
                     root,
                     observer,
@@ -86,6 +88,7 @@ def train(
                     resume=resume,
                     accept_changes=accept_changes,
                 )
+                return Run(folder.path)
             except AgentLost as lost:
                 if left == 0:
                     raise UserError(
@@ -131,6 +134,7 @@ def _attempt(
     files = file_marks(recipe)
     if found and progress:
         check_data(found, progress, data, files, accept_changes=accept_changes, note=observer.note)
+    check_recordings(recipe, prompts, root / recipe.name)
     jobs = held_out_jobs(recipe)
     for text in cautions(recipe):
         observer.note(text)
@@ -189,7 +193,7 @@ def _attempt(
                 verifiers,
                 capability,
                 algorithm,
-                {name: recipe.sources(name) for name in recipe.agents},
+                {name: recipe.sources(name) for name in recipe.learners},
                 steps=range(start, recipe.steps),
                 group_size=recipe.group_size,
                 phases=phases,

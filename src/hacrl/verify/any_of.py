@@ -70,6 +70,11 @@ class AnyOf(Verifier):
                 break
         return _best(verdicts)
 
+    @property
+    def libraries(self) -> frozenset[str]:
+        """Those of the verifier."""
+        return self.verifier.libraries
+
     def prepare(self) -> None:
         """Prepares the verifier."""
         self.verifier.prepare()

@@ -59,6 +59,11 @@ class Verifier(ABC):
         """Verdicts on several cases, in order. If it fails, each case is judged alone."""
         return [self.judge(case) for case in cases]
 
+    @property
+    def libraries(self) -> frozenset[str]:
+        """Modules that take long to import and that `prepare` would import."""
+        return frozenset()
+
     def prepare(self) -> None:  # noqa: B027 - most verifiers have nothing to load
         """Load what `judge` needs. Called once in every worker, outside the time limit."""
 

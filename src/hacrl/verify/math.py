@@ -80,8 +80,11 @@ class Math(Verifier):
             return self.verdict(Outcome.NOT_VERIFIABLE, case.answer)
         return self.verdict(Outcome.RIGHT if right else Outcome.WRONG, case.answer)
 
-    def prepare(self) -> None:
-        """Loads the parser and the table of units, about a second together."""
-        from hacrl.verify.comparison import same_answer
+    @property
+    def libraries(self) -> frozenset[str]:
+        """The parser and the table of units, about a second together."""
+        return frozenset({"hacrl.verify.formulas_loaded"})
 
-        same_answer(r"\frac{x}{2}", r"5\text{ cm}")
+    def prepare(self) -> None:
+        """Loads them."""
+        import hacrl.verify.formulas_loaded  # noqa: F401

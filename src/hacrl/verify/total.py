@@ -61,6 +61,11 @@ class Total(Verifier):
             ]
         )
 
+    @property
+    def libraries(self) -> frozenset[str]:
+        """Those of every part."""
+        return frozenset().union(*(part.libraries for part in self.parts))
+
     def prepare(self) -> None:
         """Prepares every part."""
         for part in self.parts:

@@ -146,7 +146,7 @@ def test_a_run_is_the_same_bit_for_bit_with_it(
         for every, root in (("null", tmp_path / "off"), (2, tmp_path / "on"))
     ]
     off, on = (
-        [json.loads(line) for line in folder.metrics_path.read_text().splitlines()]
+        [json.loads(line) for line in (folder.path / "metrics.jsonl").read_text().splitlines()]
         for folder in folders
     )
     new = {"alignment", "alignment_of_peers"}
@@ -160,5 +160,5 @@ def test_a_run_is_the_same_bit_for_bit_with_it(
     measured = [row for row in on if "alignment" in row]
     assert any(value is not None for row in measured for value in row["alignment"].values())
     for agent in ("kim", "lee"):
-        left, right = (load_file(f.agents_path / agent / "model.safetensors") for f in folders)
+        left, right = (load_file(f.agents[agent] / "model.safetensors") for f in folders)
         assert all(torch.equal(left[k], right[k]) for k in left)

@@ -46,12 +46,17 @@ def lessons_of(policy: Policy, *, peer: bool = True) -> list[Lesson]:
                     sample=i,
                     policy_version=0,
                     text="",
-                    token_ids=tuple(one.token_ids),
-                    token_logprobs=tuple(lp + shift for lp in one.logprobs),
+                    logprob=math.fsum(lp + shift for lp in one.logprobs),
+                    length=len(one.token_ids),
                     finished=one.finished,
                 )
                 advantage = (1.0, -0.5, 0.0, -0.5)[i]
-                lessons.append(Lesson(rollout, own, advantage, PROMPTS[p], one.token_ids, None))
+                lessons.append(
+                    Lesson(
+                        *(rollout, own, advantage, PROMPTS[p], one.token_ids, None),
+                        sampled=tuple(one.logprobs) if own else (),
+                    )
+                )
     return lessons
 
 
@@ -233,9 +238,7 @@ def test_kl_pulls_towards_the_reference_on_all_own_rows(
 
 def test_one_hopeless_row_leaves_everything_finite(kim: Policy) -> None:
     lessons = lessons_of(kim)
-    hopeless = dataclasses.replace(
-        lessons[16].rollout, token_logprobs=(-300.0,) * lessons[16].rollout.length
-    )
+    hopeless = dataclasses.replace(lessons[16].rollout, logprob=-300.0 * lessons[16].rollout.length)
     lessons[16] = dataclasses.replace(lessons[16], rollout=hopeless)
     rows, updates = learner_of(kim, cross="none", alpha=3.0).learn(lessons)
     assert abs(rows[16].log_ratio) > 200
@@ -359,7 +362,7 @@ def test_recomputing_in_the_same_arithmetic_changes_nothing_but_rounding(kim: Po
     for before, after in zip(lessons, again, strict=True):
         assert (after.recomputed is not None) == (before.own and before.advantage != 0)
         assert_close(after.old_logprobs, before.old_logprobs, terms(kim.model, LONGEST))
-        assert len(after.old_logprobs) == before.rollout.length
+        assert len(after.old_logprobs) == (before.rollout.length if before.own else 0)
         assert after.rollout == before.rollout
 
 

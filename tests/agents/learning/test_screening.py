@@ -33,7 +33,7 @@ def lessons(kim: Policy) -> list[Lesson]:
             lesson,
             rollout=dataclasses.replace(
                 lesson.rollout,
-                token_logprobs=tuple(p + 0.3 * (-1) ** i for p in lesson.rollout.token_logprobs),
+                logprob=lesson.rollout.logprob + 0.3 * (-1) ** i * lesson.rollout.length,
             ),
         )
         if i // 4 % 2
@@ -127,9 +127,7 @@ def test_what_teaches_mostly_is_screened_no_more_until_it_is_clipped_again(
 
 def test_rows_that_are_not_finite_still_skip_the_update(kim: Policy, lessons: list[Lesson]) -> None:
     i = max(i for i, lesson in enumerate(lessons) if lesson.advantage)
-    broken = dataclasses.replace(
-        lessons[i].rollout, token_logprobs=(float("nan"),) * lessons[i].rollout.length
-    )
+    broken = dataclasses.replace(lessons[i].rollout, logprob=float("nan"))
     lessons[i] = dataclasses.replace(lessons[i], rollout=broken)
     for screened in (False, True):
         rows, updates, *_ = learned(kim, lessons, screened=screened)

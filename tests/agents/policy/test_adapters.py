@@ -259,9 +259,9 @@ def test_a_quantized_base_trains_its_adapter(llama_folder: Path, tmp_path: Path)
             total_updates=1,
         )
         ids = (3, 4, 5)
-        rollout = Rollout(0, "kim", 0, 0, "", ids, (-2.0,) * 3, finished=True)
+        rollout = Rollout(0, "kim", 0, 0, "", -6.0, 3, finished=True)
         before = [p.detach().clone() for p in trained(policy)]
-        _, (update,) = learner.learn([Lesson(rollout, True, 1.0, [1, 2], ids, None)])
+        _, (update,) = learner.learn([Lesson(rollout, True, 1.0, [1, 2], ids, None, (-2.0,) * 3)])
         assert not update.skipped
         assert update.gradient_norm > 0
         return [a - b for a, b in zip(trained(policy), before, strict=True)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hacrl.agents.learning.lessons import make_lessons
 from hacrl.agents.policy.encoding import decode_response, encode_foreign, encode_prompt
 from hacrl.agents.policy.policy import Policy
+from hacrl.agents.sampling.base import Sample
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
 from tests.agents.conftest import byte_tokenizer, character_tokenizer, make_policy
@@ -35,12 +36,27 @@ def pool_of(*rollouts: Rollout) -> Pool:
     return Pool(0, agents, (Prompt("p", "t", "1+2=", "3"),), 1, rows)
 
 
+def drew(ids: list[int], logprobs: list[float] | None = None) -> dict[tuple[int, int], Sample]:
+    """What the learner keeps of its only response."""
+    return {(0, 0): Sample(ids, logprobs or [-1.0] * len(ids), True)}
+
+
+def test_an_agent_learns_from_what_it_drew_last_and_from_nothing_else(kim: Policy) -> None:
+    pool = pool_of(Rollout(0, "kim", 0, 0, "1", -2.0, 2, True))
+    for drawn in ({}, drew([3, 1, 1]), {(1, 0): Sample([3, 1], [-1.0, -1.0], True)}):
+        with pytest.raises(ValueError, match="sample 0 of prompt 0 is not of that"):
+            make_lessons(kim, pool, {"kim": [[1.0]]}, [[5]], drawn)
+
+
 def test_own_ids_are_the_sampled_ones_even_where_the_tokenizer_would_merge(lee: Policy) -> None:
     split = [ids_of(lee, "1")[0], ids_of(lee, "2")[0], lee.stop_ids[0]]
     assert split[:2] != ids_of(lee, "12"), "the tokenizer must prefer another split"
-    rollout = Rollout(0, "lee", 0, 0, "12", tuple(split), (-1.0, -2.0, -3.0), True)
-    (lesson,) = make_lessons(lee, pool_of(rollout), {"lee": [[0.5]]}, [[7]])
+    rollout = Rollout(0, "lee", 0, 0, "12", -6.0, 3, True)
+    (lesson,) = make_lessons(
+        lee, pool_of(rollout), {"lee": [[0.5]]}, [[7]], drew(split, [-1.0, -2.0, -3.0])
+    )
     assert list(lesson.response_ids) == split
+    assert list(lesson.old_logprobs) == [-1.0, -2.0, -3.0]
     assert lesson.rollout.logprob == -6.0
     assert lesson.rollout.length == 3
 
@@ -108,17 +124,17 @@ def test_a_marker_of_one_family_is_scored_as_the_text_that_it_is_for_another(lee
 def test_unshareable_rows_are_left_out_of_the_peers_lessons_and_kept_in_the_own(
     kim: Policy, lee: Policy
 ) -> None:
-    theirs = Rollout(0, "lee", 0, 0, "�", (1, 2), (-1.0, -1.0), False, "undecodable")
-    mine = Rollout(0, "kim", 0, 0, "1", (3, 1), (-1.0, -1.0), True)
+    theirs = Rollout(0, "lee", 0, 0, "�", -2.0, 2, False, "undecodable")
+    mine = Rollout(0, "kim", 0, 0, "1", -2.0, 2, True)
     advantage = {"kim": [[1.0]], "lee": [[1.0]]}
-    for_kim = make_lessons(kim, pool_of(mine, theirs), advantage, [[5]])
+    for_kim = make_lessons(kim, pool_of(mine, theirs), advantage, [[5]], drew([3, 1]))
     assert [lesson.left_out for lesson in for_kim] == [None, "undecodable"]
-    for_lee = make_lessons(lee, pool_of(mine, theirs), {"lee": [[1.0]]}, [[5]])
+    for_lee = make_lessons(lee, pool_of(mine, theirs), {"lee": [[1.0]]}, [[5]], drew([1, 2]))
     assert [lesson.left_out for lesson in for_lee] == [None]
 
 
 def test_rows_without_a_reward_are_left_out(kim: Policy) -> None:
-    rollout = Rollout(0, "kim", 0, 0, "1", (3, 1), (-1.0, -1.0), True)
+    rollout = Rollout(0, "kim", 0, 0, "1", -2.0, 2, True)
     pool = Pool(
         0,
         ("kim",),
@@ -126,13 +142,13 @@ def test_rows_without_a_reward_are_left_out(kim: Policy) -> None:
         1,
         (Verified(rollout, Verdict(float("nan"), Outcome.SCORER_ERROR)),),
     )
-    (lesson,) = make_lessons(kim, pool, {"kim": [[0.0]]}, [[5]])
+    (lesson,) = make_lessons(kim, pool, {"kim": [[0.0]]}, [[5]], drew([3, 1]))
     assert lesson.left_out == "unscored"
 
 
 def test_rows_longer_than_the_model_can_address_are_left_out(kim: Policy) -> None:
-    rollout = Rollout(0, "kim", 0, 0, "1", (3,) * 250, (-1.0,) * 250, False)
-    (lesson,) = make_lessons(kim, pool_of(rollout), {"kim": [[1.0]]}, [[5] * 7])
+    rollout = Rollout(0, "kim", 0, 0, "1", -250.0, 250, False)
+    (lesson,) = make_lessons(kim, pool_of(rollout), {"kim": [[1.0]]}, [[5] * 7], drew([3] * 250))
     assert lesson.left_out == "too_long"
 
 

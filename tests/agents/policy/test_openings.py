@@ -14,6 +14,7 @@ from hacrl.agents.learning.lessons import make_lessons
 from hacrl.agents.policy.openings import find_opening
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.respondent import Respondent
+from hacrl.agents.sampling.base import Sample
 from hacrl.cli.app import app
 from hacrl.config import recipe_from_dict
 from hacrl.records import Decoding, Outcome, Pool, Prompt, Rollout, Verdict, Verified
@@ -42,14 +43,15 @@ def policy_with(template: str | None, name: str = "ann") -> Policy:
 def lessons_of(policy: Policy, text: str, prompt: Prompt = PROMPT) -> Any:
     """What the policy makes of a peer's response."""
     rows = tuple(
-        Verified(Rollout(0, agent, 0, 0, text, (1, 2), (-1.0, -2.0), True), Verdict(1.0, "right"))  # type: ignore[arg-type]
+        Verified(Rollout(0, agent, 0, 0, text, -3.0, 2, True), Verdict(1.0, "right"))  # type: ignore[arg-type]
         for agent in (policy.name, "peer")
     )
     pool = Pool(0, (policy.name, "peer"), (prompt,), 1, rows)
     respondent = Respondent(policy, Decoding(4, 1), seed=0)
     values = {policy.name: [[1.0]], "peer": [[1.0]]}
     ids, opening = respondent.encode(prompt), respondent.opening(prompt)
-    return make_lessons(policy, pool, values, [ids], [opening])
+    drawn = {(0, 0): Sample([1, 2], [-1.0, -2.0], True)}
+    return make_lessons(policy, pool, values, [ids], drawn, [opening])
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
@@ -58,10 +60,11 @@ def test_a_response_begins_with_what_the_template_opened(opening: str) -> None:
     assert respondent.opening(PROMPT) == opening
     rollouts = respondent.sample([PROMPT], 4, occasion="test")
     for rollout in rollouts:
-        body = rollout.token_ids[:-1] if rollout.finished else rollout.token_ids
-        drawn = byte_tokenizer(begin=False, merges=True).decode(list(body))
+        sample = respondent._drawn[rollout.prompt, rollout.sample]
+        body = sample.token_ids[:-1] if rollout.finished else sample.token_ids
+        drawn = byte_tokenizer(begin=False, merges=True).decode(body)
         assert rollout.text == opening + drawn
-        assert len(rollout.token_ids) == len(rollout.token_logprobs), "nothing is drawn for it"
+        assert rollout.length == len(sample.token_ids) == len(sample.logprobs), "none is its own"
 
 
 @pytest.mark.parametrize("ending", ["", "<think>\n\n</think>\n\n", "So <b>"])
@@ -94,10 +97,10 @@ def test_a_peer_learns_to_open_what_it_closes() -> None:
 
 def test_a_peer_whose_template_opens_it_learns_what_comes_after() -> None:
     (own, foreign) = lessons_of(policy_with(opened("<think>\n")), "<think>\nhm</think>2")
-    assert own.response_ids == (1, 2), "what was drawn is never encoded again"
+    assert own.response_ids == [1, 2], "what was drawn is never encoded again"
     assert foreign.left_out is None
     assert policy_with(None).tokenizer.decode(foreign.response_ids[:-1]) == "hm</think>2"
-    assert foreign.old_logprobs == (-1.0, -2.0), "the author wrote the opening for certain"
+    assert foreign.old_logprob == -3.0, "the author wrote the opening for certain"
 
 
 @pytest.mark.parametrize("text", ["2", "[THINK]hm[/THINK]2", "hm</think>2"])
@@ -144,7 +147,7 @@ def test_training_and_evaluation_read_it_the_same_way(tmp_path: Path) -> None:
     thinking = [row for row in rows if row["agent"] == "thinks"]
     assert all(row["text"].startswith("<think>\n") for row in thinking)
     assert {row["outcome"] for row in thinking} == {"no_answer"}
-    assert all(len(row["token_ids"]) == row["length"] <= 6 for row in thinking)
+    assert all(row["length"] <= 6 for row in thinking)
     assert {row["outcome"] for row in rows if row["agent"] == "plain"} == {"wrong"}
     (held,) = (
         json.loads(line)

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from hacrl.agents.policy.loading import SharedModels, load_policy
-from hacrl.agents.policy.plain_weights import plain_weights, write_plain_config, write_plain_weights
+from hacrl.agents.policy.plain_weights import plain_config, plain_weights, write_weights
 from hacrl.agents.policy.policy import Policy
 from hacrl.config import AgentSpec
 from hacrl.config.lora import Lora
@@ -30,8 +30,8 @@ def logits(policy: Policy) -> Tensor:
 @torch.no_grad()
 def served(policy: Policy, folder: Path) -> Tensor:
     """Logits of the model as another program would load it."""
-    write_plain_config(policy, folder)
-    write_plain_weights(policy, folder, torch.float32)
+    plain_config(policy).save_pretrained(folder)
+    write_weights(plain_weights(policy, torch.float32), folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
     found: Tensor = model(input_ids=IDS).logits
     return found

@@ -17,7 +17,8 @@ from hacrl.agents.learning.lessons import Lesson
 from hacrl.agents.learning.loss import Loss
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.sharding import ALONE, Share, shard, whole
-from hacrl.agents.sampling.hugging_face import Sample, sample
+from hacrl.agents.sampling.base import Sample
+from hacrl.agents.sampling.hugging_face import sample
 from hacrl.config.schema import Clip, Update
 from hacrl.records import Rollout
 from tests.agents.conftest import byte_tokenizer, make_policy
@@ -40,12 +41,13 @@ def lessons(count: int) -> list[Lesson]:
             sample=row,
             policy_version=0,
             text="",
-            token_ids=ids,
-            token_logprobs=(-5.5,) * length,
+            logprob=-5.5 * length,
+            length=length,
             finished=True,
             unshareable=None,
         )
-        made.append(Lesson(rollout, own, 1.0 - 0.7 * row, PROMPTS[row % 3], ids, None))
+        sampled = (-5.5,) * length
+        made.append(Lesson(rollout, own, 1.0 - 0.7 * row, PROMPTS[row % 3], ids, None, sampled))
     return made
 
 

@@ -15,6 +15,7 @@ from hacrl.agents.policy.encoding import decode_response, encode_foreign, encode
 from hacrl.agents.policy.loading import load_policy, load_tokenizer
 from hacrl.agents.policy.policy import Policy, save_policy
 from hacrl.agents.policy.reading import read
+from hacrl.agents.sampling.base import Sample
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
@@ -50,17 +51,18 @@ def test_ids_beyond_the_tokenizer_are_marked_and_not_shared(kim: Policy, lee: Po
 
 
 def test_such_a_rollout_teaches_its_author_alone(kim: Policy, lee: Policy) -> None:
-    odd = Rollout(0, "lee", 0, 0, "42", (len(lee.tokenizer),), (-1.0,), False, "no_token")
+    odd = Rollout(0, "lee", 0, 0, "42", -1.0, 1, False, "no_token")
+    drawn = {(0, 0): Sample([len(lee.tokenizer)], [-1.0], False)}
     pool = Pool(
         0, ("lee",), (Prompt("p", "t", "q", "g"),), 1, (Verified(odd, Verdict(1.0, Outcome.RIGHT)),)
     )
-    (own,) = make_lessons(lee, pool, {"lee": [[1.0]]}, [[5]])
+    (own,) = make_lessons(lee, pool, {"lee": [[1.0]]}, [[5]], drawn)
     assert own.left_out is None
     mine = dataclasses.replace(odd, agent="kim", unshareable=None)
     both = Pool(
         0, ("kim", "lee"), pool.prompts, 1, (Verified(mine, pool.rows[0].verdict), *pool.rows)
     )
-    lessons = make_lessons(kim, both, {"kim": [[1.0]], "lee": [[1.0]]}, [[5]])
+    lessons = make_lessons(kim, both, {"kim": [[1.0]], "lee": [[1.0]]}, [[5]], drawn)
     assert [lesson.left_out for lesson in lessons] == [None, "no_token"]
 
 

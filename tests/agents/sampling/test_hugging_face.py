@@ -13,7 +13,8 @@ from transformers import GenerationConfig, Qwen3ForCausalLM
 from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.logprobs import pad, response_logprobs
 from hacrl.agents.policy.policy import Policy, save_policy
-from hacrl.agents.sampling.hugging_face import Sample, draw_tokens, sample
+from hacrl.agents.sampling.base import Sample
+from hacrl.agents.sampling.hugging_face import draw_tokens, sample
 from hacrl.config import AgentSpec
 from tests.tolerances import assert_close, terms
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hacrl.agents.policy.encoding import encode_foreign
 from hacrl.agents.policy.openings import without_opening
 from hacrl.agents.policy.policy import Policy
+from hacrl.agents.sampling.base import Sample
 from hacrl.records import Pool, Rollout, Verified
 
 __all__ = ["Lesson", "make_lessons"]
@@ -28,6 +29,7 @@ class Lesson:
         advantage: A, or Ã for a peer's response (the discrepancy coefficient included).
         prompt_ids: the prompt in the learner's tokens.
         response_ids: the response in the learner's tokens: the sampled ids if it is its own.
+        sampled: log-probabilities of an own response's tokens, by the sampler; none of a peer's.
         left_out: why the learner cannot use it, None if it can.
         recomputed: log-probabilities of an own response's tokens, computed by the learner itself
             before its first update; None where those of the sampler are used.
@@ -39,12 +41,18 @@ class Lesson:
     prompt_ids: Sequence[int]
     response_ids: Sequence[int]
     left_out: str | None
+    sampled: Sequence[float] = ()
     recomputed: tuple[float, ...] | None = None
 
     @property
-    def old_logprobs(self) -> tuple[float, ...]:
-        """log π_j_old(y_t) of the author's tokens."""
-        return self.rollout.token_logprobs if self.recomputed is None else self.recomputed
+    def old_logprobs(self) -> Sequence[float]:
+        """log π_old(y_t) of an own response's tokens."""
+        return self.sampled if self.recomputed is None else self.recomputed
+
+    @property
+    def old_logprob(self) -> float:
+        """log π_j_old(y), summed over the author's tokens."""
+        return self.rollout.logprob if self.recomputed is None else math.fsum(self.recomputed)
 
     @property
     def length(self) -> int:
@@ -57,6 +65,7 @@ def make_lessons(
     pool: Pool,
     advantage: Mapping[str, Sequence[Sequence[float]]],
     prompt_ids: Sequence[Sequence[int]],
+    drawn: Mapping[tuple[int, int], Sample],
     openings: Sequence[str] | None = None,
 ) -> list[Lesson]:
     """Lessons from the learner's own responses first, then from its sources'.
@@ -65,6 +74,7 @@ def make_lessons(
         advantage: for every agent that is learned from, the learner itself included, values as
             [prompts][samples]; NaN where the algorithm does not use a response.
         prompt_ids: the batch's prompts in the learner's tokens.
+        drawn: what the learner drew, by prompt and sample.
         openings: what each of them opens at its end, see `openings.find_opening`; None: nothing.
     """
     lessons = []
@@ -75,19 +85,32 @@ def make_lessons(
         rows = pool.of(agent)
         values = [advantage[agent][row.rollout.prompt][row.rollout.sample] for row in rows]
         reasons = [_unusable(row, value) for row, value in zip(rows, values, strict=True)]
-        encoded: list[_Encoded]
-        if agent == policy.name:
-            encoded = [(row.rollout.token_ids, why) for row, why in zip(rows, reasons, strict=True)]
-        else:
-            encoded = _foreign(policy, rows, reasons, openings)
-        for row, value, (ids, left_out) in zip(rows, values, encoded, strict=True):
+        own = agent == policy.name
+        samples = [_drawn(row.rollout, drawn) if own else None for row in rows]
+        encoded = (
+            [(one.token_ids, why) for one, why in zip(samples, reasons, strict=True) if one]
+            if own
+            else _foreign(policy, rows, reasons, openings)
+        )
+        for row, value, sample, (ids, left_out) in zip(rows, values, samples, encoded, strict=True):
             rollout = row.rollout
             prompt = prompt_ids[rollout.prompt]
             if left_out is None and limit and len(prompt) + len(ids) > limit:
                 left_out = "too_long"
             value = 0.0 if math.isnan(value) else value
-            lessons.append(Lesson(rollout, agent == policy.name, value, prompt, ids, left_out))
+            sampled = sample.logprobs if sample else ()
+            lessons.append(Lesson(rollout, own, value, prompt, ids, left_out, sampled))
     return lessons
+
+
+def _drawn(rollout: Rollout, drawn: Mapping[tuple[int, int], Sample]) -> Sample:
+    found = drawn.get((rollout.prompt, rollout.sample))
+    if found is None or len(found.token_ids) != rollout.length:
+        raise ValueError(
+            f"agent {rollout.agent} learns from what it drew last, and sample {rollout.sample} of "
+            f"prompt {rollout.prompt} is not of that"
+        )
+    return found
 
 
 def _unusable(row: Verified, advantage: float) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -252,7 +251,7 @@ class Loss:
             Rows(
                 logprob_RT=logprob_RT,
                 mask_RT=mask_RT,
-                old_logprob_R=floats([math.fsum(lesson.old_logprobs) for lesson in lessons]),
+                old_logprob_R=floats([lesson.old_logprob for lesson in lessons]),
                 old_length_R=floats([lesson.rollout.length for lesson in lessons]),
                 advantage_R=floats([lesson.advantage for lesson in lessons]),
                 own_R=torch.tensor(

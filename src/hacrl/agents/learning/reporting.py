@@ -98,7 +98,7 @@ def _gaps(lessons: Sequence[Lesson], rows: Mapping[int, RowOutcome]) -> Iterator
     for i, row in rows.items():
         lesson = lessons[i]
         if lesson.recomputed is not None:
-            difference = math.fsum(lesson.recomputed) - lesson.rollout.logprob
+            difference = lesson.old_logprob - lesson.rollout.logprob
             if math.isfinite(difference):
                 yield abs(difference) / lesson.rollout.length
         elif lesson.own and row.update == 0 and row.finite:
@@ -125,7 +125,7 @@ def _source_metrics(
         "below": _mean(r.below for r in done),
         "above": _mean(r.above for r in done),
         "limited": sum(r.limited for r in done),
-        "teaching": sum(r.teaches for r in done) / len(indices),
+        "teaching": sum(r.teaches for r in done) / len(indices) if indices else None,
         "tokens_here": _mean(len(lesson.response_ids) for lesson in usable),
         "tokens_at_source": _mean(lesson.rollout.length for lesson in usable),
     }

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 
 from hacrl.agents.policy.policy import Policy
 
-__all__ = ["plain_weights", "write_plain_config", "write_plain_weights"]
+__all__ = ["plain_config", "plain_weights", "write_weights"]
 
 _WEIGHTS = "model.safetensors"
 
 
-def write_plain_config(policy: Policy, folder: Path) -> None:
-    """Write the model's `config.json`, without the quantization that training uses."""
+def plain_config(policy: Policy) -> PreTrainedConfig:
+    """The model's configuration, without the quantization that training uses."""
     config = copy.deepcopy(policy.model.config)
     config.architectures = [type(policy.model).__name__]  # a GGUF file does not say
     if hasattr(config, "quantization_config"):
         del config.quantization_config
-    config.save_pretrained(folder)
-
-
-def write_plain_weights(policy: Policy, folder: Path, dtype: torch.dtype) -> None:
-    """Write `plain_weights` as one file of safetensors."""
-    save_file(
-        {key: value.contiguous().cpu() for key, value in plain_weights(policy, dtype).items()},
-        folder / _WEIGHTS,
-        metadata={"format": "pt"},
-    )
+    return config
 
 
 @torch.no_grad()
@@ -56,6 +48,14 @@ def plain_weights(policy: Policy, dtype: torch.dtype) -> dict[str, Tensor]:
         key: value.to(dtype) if value.is_floating_point() else value
         for key, value in revert_weight_conversion(model, weights).items()
     }
+
+
+def write_weights(weights: Mapping[str, Tensor], folder: Path) -> Path:
+    """Write weights as the one file of safetensors that a model folder needs; return its path."""
+    path = folder / _WEIGHTS
+    tensors = {key: value.contiguous().cpu() for key, value in weights.items()}
+    save_file(tensors, path, metadata={"format": "pt"})
+    return path
 
 
 def _merged(model: PreTrainedModel, adapter: str | None) -> dict[str, Tensor]:

@@ -23,14 +23,14 @@ class Residence:
 
     Args:
         models: all that take part in the agent's work.
-        optimizer: its state moves along, as far as there is one.
+        optimizer: its state moves along, as far as there is any; None for what does not learn.
         device: where the work is done; None: nothing ever moves.
     """
 
     def __init__(
         self,
         models: Sequence[nn.Module],
-        optimizer: torch.optim.Optimizer,
+        optimizer: torch.optim.Optimizer | None,
         device: torch.device | None,
     ) -> None:
         self._models = models
@@ -58,5 +58,5 @@ class Residence:
     def _move(self, device: torch.device) -> None:
         for model in self._models:
             model.to(device)
-        for state in self._optimizer.state.values():
+        for state in self._optimizer.state.values() if self._optimizer else ():
             state.update({key: value.to(device) for key, value in state.items()})

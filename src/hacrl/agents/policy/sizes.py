@@ -82,7 +82,7 @@ def count_parameters(name: str, spec: AgentSpec, config: PretrainedConfig) -> Pa
 
 
 def memory(parameters: Parameters, spec: AgentSpec, *, reference: bool) -> Memory:
-    """Memory of an agent's weights and of what training them keeps.
+    """Memory of an agent's weights and, if it learns, of what training them keeps.
 
     Gradients and the two moments of AdamW have the dtype of what is trained, which for an adapter
     is single precision. An adapter's reference is the model without it, at no cost.
@@ -90,11 +90,14 @@ def memory(parameters: Parameters, spec: AgentSpec, *, reference: bool) -> Memor
     size = getattr(torch, spec.dtype).itemsize
     weights = parameters.own * size
     if parameters.adapter is None:
+        if not spec.learns:
+            return Memory(weights=weights, gradients=0, adamw=0, reference=0)
         return Memory(
             weights=weights, gradients=weights, adamw=2 * weights, reference=weights * reference
         )
     if spec.lora is not None and spec.lora.quantization != "none":
         stored = round(parameters.linear * _BYTES_PER_QUANTIZED)
         weights = (parameters.own - parameters.linear) * size + stored
-    trained = parameters.adapter * torch.float32.itemsize
-    return Memory(weights=weights + trained, gradients=trained, adamw=2 * trained, reference=0)
+    added = parameters.adapter * torch.float32.itemsize
+    trained = added * spec.learns
+    return Memory(weights=weights + added, gradients=trained, adamw=2 * trained, reference=0)

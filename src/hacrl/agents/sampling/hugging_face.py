@@ -1,4 +1,4 @@
-"""Sampling, and the exact log-probabilities of what was sampled.
+"""Sampling with the policy's own model, and the exact log-probabilities of what was sampled.
 
 Three things make it faster than `generate`: the prompt pass is shared by a group, responses that
 have ended leave the batch, and keys and values are written in place.
@@ -6,9 +6,7 @@ have ended leave the batch, and keys and values are written in place.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -17,23 +15,55 @@ from torch import Tensor
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.prompt_pass import PromptPass
 from hacrl.agents.policy.sharding import gathered, resharded
+from hacrl.agents.sampling.base import Sample, check_finite
 from hacrl.agents.sampling.cache import write_in_place
-from hacrl.errors import NotFinite
+from hacrl.records import Decoding
 from hacrl.seeding import derive_seed
 
-__all__ = ["Sample", "check_finite", "draw_tokens", "sample"]
+__all__ = ["HuggingFaceSampler", "draw_tokens", "sample"]
 
 _WORTH_MOVING = 0.75
 """The batch is made smaller once no more than this share of its rows is unfinished."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One response: ids up to and including the end token, their log-probabilities in nats."""
+class HuggingFaceSampler:
+    """The policy's own model draws, so there is nothing to keep in step. See `Sampler`.
 
-    token_ids: list[int]
-    logprobs: list[float]
-    finished: bool
+    Args:
+        gather: see `sample`.
+    """
+
+    exact = True
+
+    def __init__(self, policy: Policy, *, gather: bool = False) -> None:
+        self._policy = policy
+        self._gather = gather
+
+    @property
+    def positions(self) -> int | None:
+        return self._policy.max_tokens
+
+    def sample(
+        self, prompts: Sequence[list[int]], group_size: int, decoding: Decoding, seed: int
+    ) -> list[list[Sample]]:
+        return sample(
+            self._policy,
+            prompts,
+            group_size,
+            temperature=decoding.temperature,
+            max_new_tokens=decoding.max_new_tokens,
+            batch_size=decoding.batch_size,
+            seed=seed,
+            greedy=decoding.greedy,
+            gather=self._gather,
+        )
+
+    def weights_changed(self) -> None: ...
+
+    def metrics(self) -> dict[str, float | None]:
+        return {"probe_gap": None, "sync_seconds": None}
+
+    def close(self) -> None: ...
 
 
 def sample(
@@ -85,22 +115,6 @@ def sample(
     for row, one in sorted(drawn_by_all, key=lambda pair: pair[0]):
         groups[rows[row]].append(one)
     return groups
-
-
-def check_finite(name: str, samples: Iterable[Sample]) -> None:
-    """See that an agent's samples were drawn from a distribution.
-
-    Raises:
-        NotFinite: a log-probability is no finite number, as every one is where a logit is not a
-            number, or where none is finite.
-    """
-    for one in samples:
-        place = next((t for t, value in enumerate(one.logprobs) if not math.isfinite(value)), None)
-        if place is not None:
-            raise NotFinite(
-                f"agent {name}: its logits are not finite at token {place} of a response, so "
-                "nothing can be sampled from it"
-            )
 
 
 def _uniform(rows: int, positions: int, seed: int) -> Tensor:

@@ -1,0 +1,1 @@
+"""Inference engines that draw for a policy, behind one protocol."""
