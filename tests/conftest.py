@@ -15,7 +15,7 @@ import copy
 import itertools
 import json
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +88,21 @@ def _formulas_loaded_once() -> None:
     """
     multiprocessing.set_forkserver_preload(["hacrl.verify.formulas_loaded"])
     forkserver.ensure_running()
+
+
+@pytest.fixture
+def forking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Gives the processes that a test forks a server of their own, which has imported the modules
+    that are named. That of the verifiers has no torch, which each would have to import."""
+    server = forkserver.ForkServer()
+
+    def start(*modules: str) -> None:
+        for name in ("ensure_running", "connect_to_new_process", "set_forkserver_preload"):
+            monkeypatch.setattr(forkserver, name, getattr(server, name))
+        forkserver.set_forkserver_preload(list(modules))
+
+    yield start
+    server._stop()
 
 
 @pytest.fixture(scope="session")

@@ -4,5 +4,7 @@ from hacrl.console.terminal import quieten_libraries
 
 quieten_libraries()
 
+import transformers.optimization  # noqa: E402, F401
+
 import hacrl.agents.policy.adapters  # noqa: E402
 import hacrl.training.train  # noqa: E402, F401

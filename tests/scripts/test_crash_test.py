@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from scripts.crash_test.__main__ import crash
+import pytest
+
+from scripts.crash_test import __main__ as crash_test
 from scripts.crash_test.comparing import differences
 
 
-def test_killed_runs_end_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    found = crash(tmp_path, kills=2, seed=1)
+def test_killed_runs_end_as_if_nothing_had_happened(
+    tmp_path: Path, forking: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forking("scripts.crash_test.server")
+    monkeypatch.setattr(crash_test, "STEPS", 3)
+    found = crash_test.crash(tmp_path, kills=2, seed=1)
     assert found.wrong == []
     assert found.kills == 2
     assert found.identical == found.runs > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
@@ -137,10 +137,11 @@ def run_rank(rank: int, folder: str, cases: Sequence[tuple[str, int, bool]], res
 CASES = [("qwen", 5, False), ("llama", 5, True), ("qwen", 1, False), ("llama", 3, False)]
 
 
-def test_gradient_and_samples_equal_those_of_one_rank(tmp_path: Path) -> None:
-    # Both are forked from a process that has imported what they need, once.
+def test_gradient_and_samples_equal_those_of_one_rank(
+    tmp_path: Path, forking: Callable[..., None]
+) -> None:
+    forking(Loss.__module__, sample.__module__, make_policy.__module__)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([Loss.__module__, sample.__module__, make_policy.__module__])
     results: Queue[Any] = context.Queue()
     ranks = [
         context.Process(target=run_rank, args=(rank, str(tmp_path), CASES, results))
