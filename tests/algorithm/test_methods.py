@@ -56,7 +56,7 @@ def test_knowing_the_methods_needs_no_torch() -> None:
 def test_the_mathematics_need_torch_alone() -> None:
     code = (
         "import sys\n"
-        "for name in ('pydantic', 'transformers', 'pyarrow', 'yaml', 'rich', 'typer', 'datasets'):\n"
+        "for name in ('pydantic', 'transformers', 'pyarrow', 'yaml', 'rich', 'typer'):\n"
         "    sys.modules[name] = None\n"
         "import hacrl.algorithm.making, hacrl.algorithm.capability"
     )
