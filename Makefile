@@ -26,6 +26,7 @@ test: $(READY)
 	$(MAKE) --no-print-directory --jobs 2 suite check
 	$(MAKE) --no-print-directory test-numerics
 
+# More workers than cores, since many tests wait for processes that they have started.
 suite: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow and not numerics"
 

@@ -80,7 +80,7 @@ def test(python: str, version: str, *, torch: bool) -> bool:
     """Make the environment of a Python where it is missing, and run the tests in it."""
     folder = ROOT / (f".venv-{version}-torch" if torch else f".venv-{version}")
     inside = folder / "bin" / "python"
-    everything = ("-n", "2", "--dist", "loadgroup", "-m", "not slow")
+    everything = ("-n", "3", "--dist", "loadgroup", "-m", "not slow")
     what = everything if torch else ("-p", "scripts.without_torch", *PART)
     return (is_ready(folder) or install(python, folder, inside, torch=torch)) and done(
         inside, "-m", "pytest", *what

@@ -175,6 +175,7 @@ def tiny_recipe(
     return make
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on Ray share one cluster, so one worker has them all, and begins with them."""
     on_ray = {item for item in items if "started_ray" in getattr(item, "fixturenames", ())}

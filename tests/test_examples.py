@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,24 +11,22 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 EXAMPLE = EXAMPLES / "own_reward.py"
 
 
-def test_a_reward_of_ones_own_without_the_command_line(tmp_path: Path) -> None:
+def test_a_reward_of_ones_own_without_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert len(EXAMPLE.read_text().splitlines()) <= 60
     shorter = tmp_path / "own_reward.py"
     shorter.write_text(
         EXAMPLE.read_text().replace('"steps": 10', '"steps": 2').replace('step": 16', 'step": 4')
     )
-    result = subprocess.run(
-        [sys.executable, shorter],
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = result.stdout.splitlines()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # where a script lies, its modules are found
+    runpy.run_path(str(shorter), run_name="__main__")
+    shown = capfd.readouterr()
+    lines = shown.out.splitlines()
     assert lines[0].startswith("0 {'ada': ")
     assert len(lines) == 3
-    assert result.stderr == ""
+    assert shown.err == ""
     assert (tmp_path / "own-reward.png").stat().st_size > 10_000
     assert (tmp_path / "runs" / "own-reward" / "agents" / "bob" / "model.safetensors").is_file()
 

@@ -24,7 +24,6 @@ Make = Callable[..., dict[str, Any]]
 Write = Callable[..., str]
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
-HACRL = [sys.executable, "-c", "from hacrl.cli.app import main; main()"]
 
 
 def hacrl(*arguments: object) -> Result:
@@ -247,10 +246,20 @@ def test_a_second_interrupt_is_said_briefly(
     assert result.stderr == "stopped at once; nothing more was saved\n"
 
 
+UNDRAWN = """
+import hacrl.report.drawing
+hacrl.report.drawing._svg = lambda figure, name: f'<svg id="{name}"/>'
+"""
+"""What the fixture `sketches` does, for another process."""
+
+
+@pytest.mark.usefixtures("sketches")
 def test_an_interrupt_ends_after_the_phase_and_saves_the_agents(
     recipe_file: Write, tmp_path: Path
 ) -> None:
-    command = [*HACRL, "train", recipe_file(), "steps=100000", "--runs", str(tmp_path / "runs")]
+    script = f"{UNDRAWN}\nfrom hacrl.cli.app import main\nmain()"
+    command = [sys.executable, "-c", script, "train", recipe_file(), "steps=100000"]
+    command += ["--runs", str(tmp_path / "runs")]
     quiet = "HF_HUB_DISABLE_PROGRESS_BARS"  # the command sees to that itself
     with subprocess.Popen(
         command,

@@ -33,6 +33,7 @@ def test_the_page_of_one_run_lies_in_it_and_of_several_here(
     assert not (second / "report.html").exists()
 
 
+@pytest.mark.usefixtures("unarranged")
 def test_figures_are_written_in_both_formats(
     copy_run: CopyRun, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

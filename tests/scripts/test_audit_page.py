@@ -22,7 +22,10 @@ def test_the_page_of_the_manual_has_its_tables() -> None:
     assert replaced(text, made.strip("\n")) == text
 
 
-def test_tables_are_made_from_golds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_made_from_golds(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # a worker for each would have to start
     rows = [{"problem": "?", "answer": gold} for gold in ("72", r"\frac{1}{2}", "about 3 hours")]
     (tmp_path / "amc23").mkdir()
     text = "".join(json.dumps(row) + "\n" for row in rows)

@@ -138,7 +138,9 @@ CASES = [("qwen", 5, False), ("llama", 5, True), ("qwen", 1, False), ("llama", 3
 
 
 def test_gradient_and_samples_equal_those_of_one_rank(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+    # Both are forked from a process that has imported what they need, once.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([Loss.__module__, sample.__module__, make_policy.__module__])
     results: Queue[Any] = context.Queue()
     ranks = [
         context.Process(target=run_rank, args=(rank, str(tmp_path), CASES, results))
