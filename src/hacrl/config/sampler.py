@@ -37,7 +37,7 @@ class EngineSampling(Strict):
     sleep: bool = True
     """Free the engine's GPU memory whenever it is not sampling. A CPU engine always keeps its."""
     seconds: Seconds = 600.0
-    """Longest silence of the engine, its start included, before the run stops. While it generates
+    """Longest silence of the engine, its start included, before the run stops. While vLLM generates
     it reports after every token."""
     tolerance: float | None = Field(default=None, gt=0.0, le=1e6)
     """Largest probe gap in nats per token; beyond it the run stops. None: 0.001 where learner and

@@ -27,7 +27,7 @@ def run_facts(run: RunData) -> list[tuple[str, str]]:
         ("state", run.state),
         ("steps", f"{run.completed:,} of {setting('steps') or 0:,}"),
         ("steps without", _missed(run)),
-        ("method", setting("method")),
+        ("method", run.method or None),
         ("seed", setting("seed")),
         ("sharing", _sharing(setting("sharing"))),
         ("rollouts", f"{setting('prompts_per_step')} prompts × {group} per agent and step"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from hacrl.algorithm.methods import method_label
 from hacrl.errors import UserError
 
 __all__ = ["Row", "RunData", "read_run", "read_runs"]
@@ -83,6 +84,11 @@ class RunData:
     def learns(self, agent: str) -> bool:
         """Whether an agent learns, as far as the run has come."""
         return agent in self.learners or not self.of(agent)
+
+    @property
+    def method(self) -> str:
+        """The method of the recipe, or the user's function; "" if it cannot be read."""
+        return method_label(self.setting("method"))
 
     def setting(self, key: str) -> Any:
         """A setting of the recipe by its dotted key, None if it is not there."""

@@ -186,4 +186,4 @@ def _label(group: Sequence[RunData]) -> str:
     common = "".join(column[0] for column in same).rstrip("-_./ ")
     for ending in ("seed", "-s", "_s", ".s"):
         common = common.removesuffix(ending).rstrip("-_./ ")
-    return f"{common or group[0].setting('method')} ({len(group)} seeds)"
+    return f"{common or group[0].method} ({len(group)} seeds)"

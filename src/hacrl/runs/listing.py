@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from hacrl.algorithm.methods import method_label
+
 __all__ = ["Listed", "find_runs"]
 
 _DEPTH = 3
@@ -63,7 +65,7 @@ def _listed(path: Path, name: str) -> Listed:
     agents = recipe.get("agents")
     return Listed(
         name=name,
-        method=str(recipe.get("method", "")),
+        method=method_label(recipe.get("method")),
         state=str(_mapping(path / "state.json").get("state", "unknown")),
         done=last[0]["step"] + 1 if last else 0,
         steps=steps if isinstance(steps, int) else None,

@@ -31,7 +31,7 @@ def logits(policy: Policy) -> Tensor:
 def served(policy: Policy, folder: Path) -> Tensor:
     """Logits of the model as another program would load it."""
     plain_config(policy).save_pretrained(folder)
-    write_weights(plain_weights(policy, torch.float32), folder)
+    write_weights(plain_weights(policy, torch.float32).items(), folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
     found: Tensor = model(input_ids=IDS).logits
     return found

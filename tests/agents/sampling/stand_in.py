@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import groupby
@@ -58,14 +58,14 @@ class StandInEngine:
         self._model: Any = None
         self._ready = False
 
-    def start(self, config: PreTrainedConfig, weights: Mapping[str, Tensor]) -> None:
+    def start(self, config: PreTrainedConfig, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._called("start")
         self._model = AutoModelForCausalLM.from_config(
             config, dtype=self._dtype, attn_implementation="eager"
         ).eval()
         self._take(weights)
 
-    def load(self, weights: Mapping[str, Tensor]) -> None:
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._called("load")
         self._take(weights)
 
@@ -104,10 +104,11 @@ class StandInEngine:
         if self.failure is not None:
             raise EngineError(self.failure)
 
-    def _take(self, weights: Mapping[str, Tensor]) -> None:
+    def _take(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Tied weights come once."""
-        assert {weight.dtype for weight in weights.values()} == {self._dtype}
-        missing, unexpected = self._model.load_state_dict(weights, strict=False)
+        taken = dict(weights)
+        assert {weight.dtype for weight in taken.values()} == {self._dtype}
+        missing, unexpected = self._model.load_state_dict(taken, strict=False)
         assert not unexpected
         assert set(missing) <= set(self._model.all_tied_weights_keys)
         self._ready = True

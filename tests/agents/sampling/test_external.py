@@ -12,7 +12,6 @@ import torch
 
 from hacrl.agents.policy.adapters import add_adapter
 from hacrl.agents.respondent import Respondent
-from hacrl.agents.sampling.base import Sample
 from hacrl.agents.sampling.engines.base import Request
 from hacrl.agents.sampling.external import ExternalSampler
 from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
@@ -145,21 +144,18 @@ def test_sampled_ids_are_kept_and_halves_of_characters_are_not_shared(
     prompts = [Prompt("a", "t", "1+1=", ""), Prompt("b", "t", "é", "")]
     rollouts = respondent.sample(prompts, 20, occasion="step 0")
     assert any(one.unshareable == "undecodable" for one in rollouts)
+    drawn = respondent._drawn
     odd = [
-        one
+        (one, drawn[one.prompt, one.sample])
         for one in rollouts
         if policy.tokenizer.encode(one.text, add_special_tokens=False)
-        != list(one.token_ids[: -1 if one.finished else None])
+        != drawn[one.prompt, one.sample].token_ids[: -1 if one.finished else None]
     ]
     assert odd
-    for one in odd:
-        (ours,) = learners(
-            policy,
-            [respondent.encode(prompts[one.prompt])],
-            [[Sample(list(one.token_ids), [], one.finished)]],
-            1.0,
-        )
-        assert ours == pytest.approx(list(one.token_logprobs), abs=EXACT)
+    for rollout, sample in odd:
+        (ours,) = learners(policy, [respondent.encode(prompts[rollout.prompt])], [[sample]], 1.0)
+        assert ours == pytest.approx(sample.logprobs, abs=EXACT)
+        assert rollout.logprob == pytest.approx(sum(sample.logprobs), abs=EXACT * rollout.length)
 
 
 def test_every_change_of_the_weights_arrives(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hacrl.algorithm.base import Algorithm
 from hacrl.algorithm.making import make_algorithm, make_method, with_rule
 from hacrl.config.schema import Recipe
+from hacrl.errors import UserError
 from hacrl.functions import resolve
 
 __all__ = ["recipe_algorithm"]
@@ -24,5 +25,8 @@ def recipe_algorithm(recipe: Recipe) -> Algorithm:
     if isinstance(recipe.method, str):
         return make_method(recipe.method, sections)
     name = recipe.method.function
-    rule = resolve(name)
+    try:
+        rule = resolve(name)
+    except UserError as error:
+        raise UserError(f"method.function: {error}") from error
     return with_rule(make_algorithm(sections), rule, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,10 @@ def plain_weights(policy: Policy, dtype: torch.dtype) -> dict[str, Tensor]:
     }
 
 
-def write_weights(weights: Mapping[str, Tensor], folder: Path) -> Path:
+def write_weights(weights: Iterable[tuple[str, Tensor]], folder: Path) -> Path:
     """Write weights as the one file of safetensors that a model folder needs; return its path."""
     path = folder / _WEIGHTS
-    tensors = {key: value.contiguous().cpu() for key, value in weights.items()}
+    tensors = {key: value.contiguous().cpu() for key, value in weights}
     save_file(tensors, path, metadata={"format": "pt"})
     return path
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 from hacrl.agents.policy.plain_weights import plain_config, plain_weights
 from hacrl.agents.policy.policy import Policy
@@ -63,7 +64,7 @@ class ExternalSampler:
         self._sync_seconds: float | None = None
         policy.activate()
         with self._failing():
-            engine.start(plain_config(policy), plain_weights(policy, dtype))
+            engine.start(plain_config(policy), self._weights())
             self._asleep = engine.sleep()
 
     @property
@@ -112,13 +113,17 @@ class ExternalSampler:
             return
         if self._asleep or not self._current:
             started = time.perf_counter()
-            self._engine.load(plain_weights(self._policy, self._dtype))
+            self._engine.load(self._weights())
             self._sync_seconds = time.perf_counter() - started
             self._current, self._asleep = True, False
         if self._probe_prompt is None:
             self._probe_prompt = prompt
         room = (self.positions or math.inf) - len(self._probe_prompt)
         self._probe_gap = self._probe.gap(self._engine, self._probe_prompt, room)
+
+    def _weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Those that had to be made are let go of as soon as the engine has read them all."""
+        yield from plain_weights(self._policy, self._dtype).items()
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 
-__all__ = ["method_names", "method_settings"]
+__all__ = ["method_label", "method_names", "method_settings"]
 
 
 def method_names() -> tuple[str, ...]:
@@ -26,3 +26,10 @@ def method_settings(name: str) -> Mapping[str, object]:
         return {}
     settings: Mapping[str, object] = import_module(f"{__name__}.{name}").SETTINGS
     return settings
+
+
+def method_label(method: object) -> str:
+    """What people call the method of a recipe file: its name, or that of the user's function."""
+    if isinstance(method, Mapping):
+        method = method.get("function")
+    return method if isinstance(method, str) else ""

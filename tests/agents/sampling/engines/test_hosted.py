@@ -18,8 +18,8 @@ from tests.agents.sampling.engines.test_process import ROOT, WORKER, gone
 CONFIG = LlamaConfig(vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=1)
 
 
-def weights(number: int) -> dict[str, torch.Tensor]:
-    return {"number": torch.tensor([number])}
+def weights(number: int) -> list[tuple[str, torch.Tensor]]:
+    return [("number", torch.tensor([number]))]
 
 
 def request(seed: int) -> Request:

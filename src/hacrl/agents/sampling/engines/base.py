@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -70,13 +70,14 @@ class Engine(Protocol):
     name: str
     """As messages call it."""
 
-    def start(self, config: PreTrainedConfig, weights: Mapping[str, Tensor]) -> None:
+    def start(self, config: PreTrainedConfig, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Get ready to draw. The first call, made once; it may take minutes.
 
         Args:
             config: of the model, without the quantization that training uses.
-            weights: by the names of a checkpoint, tied ones once, in the engine's dtype. Most are
-                the policy's own tensors: copy what is needed, and keep none after the call.
+            weights: with the names of a checkpoint, tied ones once, in the engine's dtype, on the
+                policy's device. To be read once. Some are the policy's own tensors: copy what is
+                needed, and keep none after the call.
         """
 
     def draw(self, requests: Sequence[Request]) -> list[Drawn]:
@@ -86,7 +87,7 @@ class Engine(Protocol):
         cache that they filled, and as far as the engine can on nothing drawn beside it.
         """
 
-    def load(self, weights: Mapping[str, Tensor]) -> None:
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Draw with these weights from now on, see `start`; wake up before, if asleep.
 
         Nothing that was computed with the old ones may be used any more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class HostedEngine:
         assert self._process is not None
         return self._process
 
-    def start(self, config: PreTrainedConfig, weights: Mapping[str, Tensor]) -> None:
+    def start(self, config: PreTrainedConfig, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._process = EngineProcess(
             self._worker,
             seconds=self._seconds,
@@ -94,7 +94,7 @@ class HostedEngine:
         drawn: list[Drawn] = self.process.call("draw", list(requests))
         return drawn
 
-    def load(self, weights: Mapping[str, Tensor]) -> None:
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         file = write_weights(weights, self.process.folder)
         self.process.call("load")
         file.unlink()
