@@ -72,7 +72,7 @@ def test_runs_of_the_same_name_are_told_apart(run: Path, tmp_path: Path) -> None
     [
         ("./none", "there is no such folder"),
         ("a/b/c", "there is no such folder"),
-        ("empty", r"holds no model \(config.json\) and no run"),
+        ("empty", r"has neither a model \(config.json\) nor a run"),
         ("note.txt", "is a file"),
     ],
 )

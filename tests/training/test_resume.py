@@ -1,4 +1,4 @@
-"""A run that was stopped ends bit for bit as one that was not (rows B44, B46, B48)."""
+"""A run that was stopped ends bit for bit as one that was not."""
 
 from __future__ import annotations
 

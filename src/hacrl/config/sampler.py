@@ -22,7 +22,7 @@ class HuggingFaceSampling(Strict):
 
 
 class VllmSampling(Strict):
-    """A vLLM engine in a process of its own, which gets the learner's weights after every step.
+    """A vLLM engine in a separate process, which gets the learner's weights after every step.
 
     It draws other responses from the same distribution; apart from that it changes nothing learned.
     """

@@ -1,5 +1,4 @@
-"""Real vLLM engines: exact log-probabilities, draws, weights in step; rows B01, B03, B11, B19,
-B50, B51, B55 of what goes wrong with engines."""
+"""Real vLLM engines: exact log-probabilities, draws, weights in step, and what goes wrong."""
 
 from __future__ import annotations
 
