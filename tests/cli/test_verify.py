@@ -173,7 +173,7 @@ def test_mistakes(recipe: Write, tmp_path: Path) -> None:
     path = recipe(t=[1, 2])
     assert "verify: name a RECIPE, or benchmarks with --bench gsm8k,math500" in refused()
     assert "either a RECIPE or --bench" in refused(path, "--bench", "gsm8k")
-    assert "--data holds benchmarks and needs --bench" in refused(path, "--data", tmp_path)
+    assert "--data needs --bench" in refused(path, "--data", tmp_path)
     assert "--bench: there is no benchmark 'gsm8'; did you mean" in refused("--bench", "gsm8")
     assert "aime25: holds no test file" in refused("--bench", "aime25", "--data", tmp_path)
     offline = refused("--bench", "aime25")

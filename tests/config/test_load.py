@@ -172,7 +172,7 @@ def test_an_override_can_add_an_agent() -> None:
     ("overrides", "part"),
     [
         (["sampling.top_k=50"], "unknown key sampling.top_k: it would sample from another distrib"),
-        (["sampling.min_p=0.1"], "the one whose ratios are learned from; use sampling.temperature"),
+        (["sampling.min_p=0.1"], "the one that ratios are computed for; use sampling.temperature"),
         (["stesp=3"], "unknown key stesp; did you mean steps?"),
         (["agents.kim.modle=x"], "unknown key agents.kim.modle; did you mean model?"),
         (["steps.more=3"], "override steps.more: steps is 2, not a group of keys"),

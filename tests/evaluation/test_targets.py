@@ -88,7 +88,7 @@ def test_what_is_no_target_is_refused(
 
 def test_a_run_that_has_not_ended_says_so(run: Path) -> None:
     shutil.rmtree(run / "agents")
-    with pytest.raises(UserError, match="has saved no agents; they appear in"):
+    with pytest.raises(UserError, match="has saved no agents yet; they appear in"):
         find_targets([str(run)])
 
 
