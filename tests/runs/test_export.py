@@ -282,7 +282,7 @@ def test_refusals_name_what_is_wrong(run: Path, tmp_path: Path) -> None:
 
     assert "has the agents kim, lee" in refused(run, "eve", tmp_path / "x")
     assert "exists already" in refused(run, "kim", tmp_path)
-    assert "no run folder" in refused(tmp_path, "kim", tmp_path / "x")
+    assert "not a run folder" in refused(tmp_path, "kim", tmp_path / "x")
     assert "--checkpoint 9: not found" in refused(run, "kim", tmp_path / "x", checkpoint="9")
     assert list(tmp_path.iterdir()) == []
 

@@ -62,9 +62,9 @@ class _Lines:
     def step(self, metrics: Metrics, seconds_left: float) -> None:
         if not self._explained:
             self._explained = True
-            taught = ", (<-peer: share of the peer's rows that it learned from)"
+            taught = ", (<-peer: share of its rows learned from)"
             shared = any(row["sources"] for row in metrics)
-            say(self._console, f"each step: agent and its mean reward{taught if shared else ''}")
+            say(self._console, f"each step: agent, mean reward{taught if shared else ''}")
         parts = [
             f"step {metrics[0]['step'] + 1}/{self._steps}",
             *(_agent(row) for row in metrics),
