@@ -35,20 +35,24 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
     parser.add_argument("--bench", default="all", help="names, with commas between them")
-    parser.add_argument("--rows", type=int, default=1000, help="golds tried of each benchmark")
+    parser.add_argument(
+        "--rows", type=int, default=1000, help="reference answers varied of each benchmark"
+    )
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args(arguments)
     quieten_libraries()
     found, changed = measured(options.bench.split(","), options.data, options.rows)
     text = options.page.read_text("utf-8")
-    said = f"At most {options.rows:,} golds of each benchmark; a cell is found/tried.\n\n"
+    most = f"At most {options.rows:,} reference answers of each benchmark"
+    said = f"{most}; a cell is found/tried.\n\n"
     options.page.write_text(replaced(text, said + tables(found, changed)), "utf-8")
 
 
 def measured(
     names: Sequence[str], data: Path, rows: int
 ) -> tuple[dict[str, Findings], dict[str, Kind]]:
-    """For each benchmark: what the audit finds, and all golds with their last digit changed."""
+    """For each benchmark: what the audit finds, and all reference answers with the last
+    digit changed."""
     tasks = benchmark_tasks(names, data)
     found: dict[str, Findings] = {}
     changed: dict[str, Kind] = {}
@@ -71,17 +75,17 @@ def replaced(page: str, text: str) -> str:
 
 def tables(found: Mapping[str, Findings], changed: Mapping[str, Kind]) -> str:
     """All tables in Markdown."""
-    wrongs = {name: one.kinds(Expected.RIGHT) for name, one in found.items()}
-    rights = {name: one.kinds(Expected.WRONG) for name, one in found.items()}
+    wrongs = {name: findings.kinds(Expected.RIGHT) for name, findings in found.items()}
+    rights = {name: findings.kinds(Expected.WRONG) for name, findings in found.items()}
     return "\n".join(
         [
             "### By benchmark\n",
             _summary(found, wrongs, rights),
-            "\n### False wrongs by kind\n",
+            "\n### False negatives by kind\n",
             _kinds(wrongs),
-            "\n### False rights by kind\n",
+            "\n### False positives by kind\n",
             _kinds(rights),
-            "\n### The last digit changed, of every gold\n",
+            "\n### The last digit changed, of every reference answer\n",
             _last_digits(changed),
         ]
     )
@@ -93,21 +97,21 @@ def _summary(
     rights: Mapping[str, Sequence[Kind]],
 ) -> str:
     rows: list[tuple[str, list[int]]] = []
-    for name, one in found.items():
-        right = sum(row.verdict.outcome is Outcome.RIGHT for row in one.golds)
-        tried = len({each.prompt.id for each in one.tried})
-        counts = (len(one.golds), right, len(one.unjudged), tried)
+    for name, findings in found.items():
+        right = sum(row.verdict.outcome is Outcome.RIGHT for row in findings.golds)
+        tried = len({row.prompt.id for row in findings.tried})
+        counts = (len(findings.golds), right, len(findings.unjudged), tried)
         rows.append((f"`{name}`", [*counts, *_counts(wrongs[name]), *_counts(rights[name])]))
     total = ("all", [sum(column) for column in zip(*(cells for _, cells in rows), strict=True)])
     head = (
-        *("benchmark", "golds", "right", "cannot be judged", "tried"),
-        *("right answers", "not paid", "wrong answers", "paid"),
+        *("benchmark", "reference answers", "right", "cannot be judged", "tried"),
+        *("right answers", "not rewarded", "wrong answers", "rewarded"),
     )
     return _table(head, [[name, *cells] for name, cells in (*rows, total)])
 
 
 def _counts(kinds: Iterable[Kind]) -> tuple[int, int]:
-    each = [(kind.tried, len(kind.found)) for kind in kinds]
+    each = [(kind.tried, len(kind.faults)) for kind in kinds]
     return sum(tried for tried, _ in each), sum(amiss for _, amiss in each)
 
 
@@ -121,9 +125,9 @@ def _kinds(found: Mapping[str, Sequence[Kind]]) -> str:
     rows = []
     for name in amiss:
         each = (kinds.get(name) for kinds in by_name.values())
-        cells = (f"{len(kind.found)}/{kind.tried}" if kind else "" for kind in each)
-        example = next(k[name].found[0] for k in by_name.values() if name in k and k[name].found)
-        shown = example.verdict.answer or example.one.response
+        cells = (f"{len(kind.faults)}/{kind.tried}" if kind else "" for kind in each)
+        example = next(k[name].faults[0] for k in by_name.values() if name in k and k[name].faults)
+        shown = example.verdict.answer or example.attempt.response
         rows.append([name, *cells, "/".join(f"{n:,}" for n in reversed(sums[name])), _code(shown)])
     head = ("kind", *(f"`{name}`" for name in found), "all", "for example")
     clean = ", ".join(sorted(names - set(amiss)))
@@ -131,13 +135,12 @@ def _kinds(found: Mapping[str, Sequence[Kind]]) -> str:
 
 
 def _last_digits(changed: Mapping[str, Kind]) -> str:
-    rows = [(f"`{name}`", kind.tried, len(kind.found)) for name, kind in changed.items()]
+    rows = [(f"`{name}`", kind.tried, len(kind.faults)) for name, kind in changed.items()]
     total = ("all", sum(tried for _, tried, _ in rows), sum(paid for *_, paid in rows))
-    answers = (one.verdict.answer or "" for kind in changed.values() for one in kind.found)
+    answers = (row.verdict.answer or "" for kind in changed.values() for row in kind.faults)
     named = ", ".join(dict.fromkeys(_code(answer) for answer in answers))
-    return (
-        f"{_table(('benchmark', 'responses', 'paid'), [*rows, total])}\n\nPaid: {named or 'none'}."
-    )
+    table = _table(("benchmark", "responses", "rewarded"), [*rows, total])
+    return f"{table}\n\nRewarded: {named or 'none'}."
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

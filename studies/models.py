@@ -1,4 +1,5 @@
-"""The starting models of the study, trained from scratch in minutes: `python -m studies models`.
+"""The starting models of the study, trained from scratch in minutes:
+`python -m studies --only models`.
 
 | name | what it is | wrong additions, subtractions |
 |---|---|---|

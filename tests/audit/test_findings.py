@@ -80,22 +80,22 @@ GOLDS: list[object] = [
 
 def test_a_verifier_that_pays_all_is_found_by_every_change(tmp_path: Path) -> None:
     findings = stubbed(tmp_path, "any", GOLDS)
-    assert findings.false_wrongs == 0
+    assert findings.false_negatives == 0
     kinds = {kind.name: kind for kind in findings.kinds(Expected.WRONG)}
     free = {"nothing", "no answer", "taken back in the reasoning"}
     free |= {kind for kind in kinds if kind.startswith("reasoning that was cut")}
-    assert all(bool(kind.found) != (name in free) for name, kind in kinds.items())
-    assert len(kinds["a digit changed"].found) >= 4
+    assert all(bool(kind.faults) != (name in free) for name, kind in kinds.items())
+    assert len(kinds["a digit changed"].faults) >= 4
     assert not findings.none
 
 
 def test_a_verifier_of_spellings_is_found_by_every_other_spelling(tmp_path: Path) -> None:
     findings = stubbed(tmp_path, "same", GOLDS)
-    assert findings.false_rights == 0
+    assert findings.false_positives == 0
     kinds = {kind.name: kind for kind in findings.kinds(Expected.RIGHT)}
     for name in (r"\dfrac", "a slash", "another decimal place", "another order", "sides exchanged"):
-        assert kinds[name].found, name
-    assert not kinds["in a box"].found
+        assert kinds[name].faults, name
+    assert not kinds["in a box"].faults
     assert kinds["in a box"].tried == len(GOLDS)
 
 
@@ -148,18 +148,18 @@ def test_what_may_be_an_answer(gold: str) -> None:
 def test_exact_is_strict_by_name_and_else_clean(tmp_path: Path, marker: str | None) -> None:
     verifier = {"type": "exact", "marker": marker}
     findings = found_by(tmp_path, verifier, ["Yes", "abc 12", "14", "New York", "x"])
-    assert [k for k in findings.kinds(Expected.RIGHT) if k.found] == []
-    assert [k for k in findings.kinds(Expected.WRONG) if k.found] == []
+    assert [k for k in findings.kinds(Expected.RIGHT) if k.faults] == []
+    assert [k for k in findings.kinds(Expected.WRONG) if k.faults] == []
     assert findings.none
-    strict = {kind.name for kind in findings.kinds(Expected.STRICT) if kind.found}
+    strict = {kind.name for kind in findings.kinds(Expected.STRICT) if kind.faults}
     assert strict >= {"another case", "quotation marks"}
 
 
 def test_choice_is_clean(tmp_path: Path) -> None:
     findings = found_by(tmp_path, {"type": "choice"}, ["A", "B", "4", "(C)"])
-    assert [k.name for k in findings.kinds(Expected.RIGHT) if k.found] == []
-    assert [k.name for k in findings.kinds(Expected.WRONG) if k.found] == []
-    kinds = Counter(one.one.kind for one in findings.tried)
+    assert [k.name for k in findings.kinds(Expected.RIGHT) if k.faults] == []
+    assert [k.name for k in findings.kinds(Expected.WRONG) if k.faults] == []
+    kinds = Counter(one.attempt.kind for one in findings.tried)
     assert kinds["bold label"] == 4
     assert kinds["another letter, bold label"] == 16
 
@@ -167,7 +167,8 @@ def test_choice_is_clean(tmp_path: Path) -> None:
 def test_a_choice_gold_that_is_no_option_is_named(tmp_path: Path) -> None:
     findings = found_by(tmp_path, {"type": "choice", "options": "AB"}, ["A", "Paris"])
     (one,) = findings.unjudged
-    assert (one.prompt.gold, one.reason) == ("Paris", "the gold names none of the options AB")
+    assert one.prompt.gold == "Paris"
+    assert one.reason == "the reference answer names none of the options AB"
 
 
 def test_tests_that_let_anything_pass_are_named(tmp_path: Path) -> None:
@@ -177,8 +178,8 @@ def test_tests_that_let_anything_pass_are_named(tmp_path: Path) -> None:
     findings = found_by(tmp_path, {"type": "code"}, [good, idle, uncalled])
     assert [one.prompt.gold for one in findings.unjudged] == [idle, uncalled]
     assert len(findings.tests) == 3
-    assert (findings.false_rights, findings.not_right) == (0, [])
-    kinds = Counter(one.one.kind for one in findings.tried)
+    assert (findings.false_positives, findings.not_right) == (0, [])
+    kinds = Counter(one.attempt.kind for one in findings.tried)
     assert {"defines nothing", "returns None", "returns its first argument"} <= kinds.keys()
     assert set(kinds.values()) == {1}
 
@@ -192,7 +193,7 @@ def test_a_scorer_that_pays_any_answer_is_named(tmp_path: Path) -> None:
     findings = audited("game_of_life_halting", 4)
     assert "False" in {one.prompt.gold for one in findings.unjudged}
     assert {one.reason for one in findings.unjudged} == {
-        "the scorer of game_of_life_halting pays any answer to this problem"
+        "the scorer of game_of_life_halting accepts any answer to this problem"
     }
     assert audited("chain_sum", 3).none
 
@@ -204,14 +205,14 @@ def test_a_function_that_pays_nonsense_is_found(
     monkeypatch.syspath_prepend(Path(__file__).parent)
     verifier = {"type": "python", "function": f"rewards_on_trial:{function}"}
     findings = found_by(tmp_path, verifier, ["5"])
-    assert findings.false_rights == found
+    assert findings.false_positives == found
 
 
 def test_a_sum_is_tried_as_its_first_part_is(tmp_path: Path) -> None:
     verifier = {"type": "sum", "parts": [{"verifier": {"type": "choice"}, "weight": 2}]}
     findings = found_by(tmp_path, verifier, ["B"])
     assert findings.none
-    assert any(one.one.kind == "bold label" for one in findings.tried)
+    assert any(one.attempt.kind == "bold label" for one in findings.tried)
 
 
 def test_math_is_tried_and_finds_known_answers_right(tmp_path: Path) -> None:
@@ -219,11 +220,11 @@ def test_math_is_tried_and_finds_known_answers_right(tmp_path: Path) -> None:
     kinds = {kind.name: kind for kind in findings.kinds(Expected.RIGHT)}
     for name in ("in a box", "behind the marker, bold", "a slash", "a name for it", "dollar signs"):
         assert kinds[name].tried, name
-        assert not kinds[name].found, name
+        assert not kinds[name].faults, name
     wrong = {kind.name: kind for kind in findings.kinds(Expected.WRONG)}
     for name in ("a digit changed", "ten times as much", "turned upside down", "nothing"):
         assert wrong[name].tried, name
-        assert not wrong[name].found, name
+        assert not wrong[name].faults, name
 
 
 def test_few_golds_are_tried_where_few_are_asked_for_and_the_same_again(tmp_path: Path) -> None:
@@ -246,11 +247,12 @@ def audit(tmp_path: Path, verifier: dict[str, Any], golds: list[object], *option
 def test_the_report_says_what_is_found_and_strict_exits_with_1(tmp_path: Path) -> None:
     result = audit(tmp_path, {"type": "choice"}, ["A", "Paris"], "--out", str(tmp_path / "o.jsonl"))
     assert result.exit_code == 0
-    assert "golds tried: 1, right answers" in result.output
-    assert "false wrongs: right, and not paid: 0 of " in result.output
-    assert "cannot be judged: 1 (50.0%) of 2 golds" in result.output
-    assert "  1: the gold names none of the options ABCDE\n    t/1  Paris\n" in result.output
-    assert "Findings: golds that cannot be judged: 1." in result.output
+    assert "reference answers varied: 1, into right responses" in result.output
+    assert "false negatives: right, but not rewarded: 0 of " in result.output
+    assert "cannot be judged: 1 (50.0%) of 2 reference answers" in result.output
+    reason = "the reference answer names none of the options ABCDE"
+    assert f"  1: {reason}\n    t/1  Paris\n" in result.output
+    assert "Findings: reference answers that cannot be judged: 1." in result.output
     rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert [row["outcome"] for row in rows[:2]] == ["right", "not_verifiable"]
     assert {row["expected"] for row in rows[2:]} == {"right", "wrong", "strict"}
@@ -262,7 +264,7 @@ def test_the_report_says_what_is_found_and_strict_exits_with_1(tmp_path: Path) -
 def test_a_clean_audit_says_so(tmp_path: Path) -> None:
     result = audit(tmp_path, {"type": "choice"}, ["A", "B"], "--strict")
     assert result.exit_code == 0
-    assert "No findings: what is right was paid, what is wrong was not." in result.output
+    assert "No findings: right responses were rewarded, wrong ones were not." in result.output
     assert "strict on purpose" in result.output
 
 
@@ -272,13 +274,13 @@ def test_false_rights_are_shown_by_kind_with_examples(
     monkeypatch.syspath_prepend(Path(__file__).parent)
     verifier = {"type": "python", "function": "rewards_on_trial:pays_all"}
     result = audit(tmp_path, verifier, ["5", "6"], "--examples", "1")
-    assert "false rights: wrong, and paid: 6 (100.0%) of 6" in result.output
+    assert "false positives: wrong, but rewarded: 6 (100.0%) of 6" in result.output
     assert re.search(r"^ *nonsense: qwzx +2 +2 \(100\.0%\)$", result.output, re.MULTILINE)
     assert "  nonsense: qwzx, for example\n  t/0  reward 1\n" in result.output
-    assert "Findings: false rights: 6." in result.output
+    assert "Findings: false positives: 6." in result.output
 
 
-def test_strict_is_about_golds(tmp_path: Path) -> None:
+def test_strict_is_about_reference_answers(tmp_path: Path) -> None:
     result = audit(tmp_path, {"type": "choice"}, ["A"], "--strict", "--responses", "x.jsonl")
     assert result.exit_code == 2
-    assert "--strict is about golds" in result.stderr
+    assert "--strict is for reference answers" in result.stderr

@@ -47,9 +47,9 @@ def test_it_says_what_would_run(tiny_recipe: Make) -> None:
     assert line(text, "lee").split()[-3:] == ["itself,", "kim", "4"]
     assert "28, of which 28 are used: 0.86 epochs" in line(text, "prompts")
     assert "kim 8, lee 5 tokens" in line(text, "longest")
-    assert "64 a step and agent, 128 a step in all" in line(text, "rollouts")
+    assert "64 per step and agent, 128 per step in total" in line(text, "rollouts")
     tokens = line(text, "new tokens")
-    assert "256 a step and agent, 512 a step in all, 1,536 in the run" in tokens
+    assert "256 per step and agent, 512 per step in total, 1,536 in the run" in tokens
     assert text.splitlines()[-1] == "ok"
 
 
@@ -64,7 +64,7 @@ def test_memory_is_that_of_all_ranks_together(tiny_recipe: Make) -> None:
         checked(tiny_recipe(), "fleet=ray", f"agents.kim.ranks={ranks}").split("memory")[1]
         for ranks in (1, 2)
     )
-    sizes = line(two, "kim, 2 ranks in all").removeprefix("kim, 2 ranks in all").split()
+    sizes = line(two, "kim, 2 ranks in total").removeprefix("kim, 2 ranks in total").split()
     assert sizes == line(one, "kim").split()[1:]
 
 
@@ -108,7 +108,7 @@ def test_a_model_that_is_no_causal_language_model_is_refused(
     ("override", "part"),
     [
         ("agents.lee.model=./none", "agent lee: model folder ./none does not exist"),
-        ("agents.lee.device=gpu", "agent lee: device 'gpu' is none that torch knows"),
+        ("agents.lee.device=gpu", "agent lee: torch knows no device 'gpu'"),
         ("agents.lee.stop=[<|im_end|>]", "agent lee: stop token '<|im_end|>' is not in its"),
         ("agents.lee.chat_template=none.jinja", "agent lee: chat_template none.jinja"),
         ("agents.lee.template_args={a: 1}", "agent lee: template_args given, but it has no chat"),

@@ -280,7 +280,7 @@ def test_an_interrupt_ends_after_the_phase_and_saves_the_agents(
     assert f"saved in {run / 'agents'}" in stdout
     assert stderr == "stopping after this phase; Ctrl-C again stops at once\n"
     assert json.loads((run / "state.json").read_text())["state"] == "interrupted"
-    assert "--resume goes on from here" in stdout
+    assert "--resume continues from here" in stdout
     done = len((run / "metrics.jsonl").read_text().splitlines()) // 2
     resumed = hacrl(
         "train", recipe_file(), f"steps={done + 1}", "--runs", tmp_path / "runs", "--resume"

@@ -91,7 +91,7 @@ def test_a_table_plain_lines_and_files(models: Path, data: Path) -> None:
     assert "Wilson's where every problem counts 0 or 1" in result.stdout
     assert "note: ann has no chat template; it gets the problems as plain text" in result.stdout
     assert result.stdout.count("\n--- ") == 4
-    assert "gold:     0" in result.stdout
+    assert "reference: 0" in result.stdout
 
     out = Path("evaluations")
     rows = json.loads((out / "results.json").read_text())
@@ -150,7 +150,7 @@ def test_an_interrupted_evaluation_continues(
     assert "the same command continues" in result.stdout
     result = hacrl(*command)
     assert result.exit_code == 0
-    assert "ann sums: 4 responses are there already" in result.stdout
+    assert "ann sums: 4 responses are already stored" in result.stdout
 
 
 def test_a_run_before_and_after_and_its_comparison(tiny_recipe: Make, tmp_path: Path) -> None:
@@ -171,19 +171,21 @@ def test_a_run_before_and_after_and_its_comparison(tiny_recipe: Make, tmp_path: 
     assert re.search(r"^tiny/kim +tiny/kim before +bits +28 +avg@1", compared.stdout, re.MULTILINE)
     (kim, lee) = json.loads(Path("evaluations/comparison.json").read_text())
     assert (kim["agent"], lee["agent"]) == ("tiny/kim", "tiny/lee")
-    assert "nothing in common" in refused("compare", recipe, "runs/tiny", "--bench", "gsm8k")
+    assert "no problem that both have answered" in refused(
+        "compare", recipe, "runs/tiny", "--bench", "gsm8k"
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--bench gsm88", "no benchmark is called 'gsm88'; did you mean gsm8k?"),
+        ("--bench gsm88", "there is no benchmark 'gsm88'; did you mean gsm8k?"),
         ("--bench math500 --data DATA", "math500: holds no test file (.jsonl, .json"),
         ("--file none.jsonl", "tasks.none: none.jsonl: there is no such file"),
         ("--file none.txt", "the name must end in .jsonl, .json, .csv, .parquet"),
         ("--task none.yaml", "recipe none.yaml: there is no such file"),
         ("--task demo:sums", "the recipe has no task sums; its tasks are arithmetic"),
-        ("--data DATA", "--data: holds benchmarks and needs --bench"),
+        ("--data DATA", "--data: needs --bench"),
         ("", "nothing to evaluate on; name benchmarks with --bench"),
         ("./none --file SUMS", "target ./none: there is no such folder"),
         ("--file SUMS --file SUMS", "two tasks are called sums"),
@@ -197,7 +199,7 @@ def test_mistakes_are_refused_in_a_line_or_two(
     assert message in refused("eval", models / "ann", *words)
 
 
-def test_golds_that_cannot_be_judged_are_told(models: Path, tmp_path: Path) -> None:
+def test_a_task_of_which_nothing_can_be_scored_is_noted(models: Path, tmp_path: Path) -> None:
     recipe = {
         "name": "odd",
         "steps": 1,
@@ -221,9 +223,9 @@ def test_golds_that_cannot_be_judged_are_told(models: Path, tmp_path: Path) -> N
     command = ("eval", models / "ann", "--max-new-tokens", 2, "--task")
     result = hacrl(*command, "odd.yaml")
     assert result.exit_code == 0, result.output
-    assert "note: ann broken: not one response could be judged" in result.stdout
+    assert "note: ann broken: none of its responses could be scored" in result.stdout
     assert re.search(r"^ann +good +1 +avg@1 +1\.000", result.stdout, re.MULTILINE)
-    assert "no response could be judged" in refused(*command, "odd.yaml:broken")
+    assert "no response could be scored" in refused(*command, "odd.yaml:broken")
 
 
 def test_a_benchmark_that_is_neither_local_nor_to_be_fetched(models: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_wide_table_stays_within_the_terminal(tmp_path: Path) -> None:
 def test_nothing_to_list_is_said(tmp_path: Path) -> None:
     for folder, message in (
         (tmp_path / "none", "there is no such folder"),
-        (tmp_path, "holds no runs; hacrl train RECIPE"),
+        (tmp_path, "holds no runs; start one with hacrl train RECIPE"),
     ):
         result = CliRunner().invoke(app, ["runs", str(folder)])
         assert result.exit_code == 2

@@ -76,7 +76,7 @@ def test_golds_are_scored_against_themselves(recipe: Write, tmp_path: Path) -> N
     text = shown(path, "--rows", 0)
     assert table(text) == {"t": {"rows": "4", "right": "4 (100.0%)"}}
     assert "right: 4 of 4, for example" in text
-    assert "t/0  reward 1\n    gold      72\n    answer    72\n    response  so #### 72" in text
+    assert "t/0  reward 1\n    reference 72\n    answer    72\n    response  so #### 72" in text
     assert "t/1  reward 1" in text
     assert "t/2" not in text
     assert "t/3" in shown(path, "--rows", 0, "--examples", 4)
@@ -173,8 +173,8 @@ def test_mistakes(recipe: Write, tmp_path: Path) -> None:
     path = recipe(t=[1, 2])
     assert "verify: name a RECIPE, or benchmarks with --bench gsm8k,math500" in refused()
     assert "either a RECIPE or --bench" in refused(path, "--bench", "gsm8k")
-    assert "--data holds benchmarks and needs --bench" in refused(path, "--data", tmp_path)
-    assert "--bench: no benchmark is called 'gsm8'; did you mean" in refused("--bench", "gsm8")
+    assert "--data needs --bench" in refused(path, "--data", tmp_path)
+    assert "--bench: there is no benchmark 'gsm8'; did you mean" in refused("--bench", "gsm8")
     assert "aime25: holds no test file" in refused("--bench", "aime25", "--data", tmp_path)
     offline = refused("--bench", "aime25")
     assert "data set math-ai/aime25, split test: cannot be loaded" in offline
@@ -191,8 +191,8 @@ def test_mistakes(recipe: Write, tmp_path: Path) -> None:
         ('{"response": "1"}', "holds 1 responses for 2 prompts"),
         ('{"text": "1"}', "line 1: no text in a field 'response'; the fields are: text\nName the"),
         ('{"response": 1}', "line 1: no text in a field 'response'"),
-        ('{"response": "1", "prompt_id": "u/0"}', "line 1: prompt_id 'u/0' is no prompt of the"),
-        ('{"response": "1", "prompt_id": [1]}', "line 1: prompt_id [1] is no prompt of the"),
+        ('{"response": "1", "prompt_id": "u/0"}', "line 1: prompt_id 'u/0' is not a prompt of the"),
+        ('{"response": "1", "prompt_id": [1]}', "line 1: prompt_id [1] is not a prompt of the"),
     ],
 )
 def test_responses_that_do_not_fit(recipe: Write, tmp_path: Path, text: str, message: str) -> None:

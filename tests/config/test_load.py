@@ -79,7 +79,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(
 
 
 def test_an_unknown_key_like_no_other_lists_those_that_are_known() -> None:
-    assert "known here: alpha, length, level" in refused(ratio={"xyzzy": 1})
+    assert "the keys here are alpha, length, level" in refused(ratio={"xyzzy": 1})
 
 
 def test_a_missing_key_is_named() -> None:
@@ -171,8 +171,8 @@ def test_an_override_can_add_an_agent() -> None:
 @pytest.mark.parametrize(
     ("overrides", "part"),
     [
-        (["sampling.top_k=50"], "unknown key sampling.top_k: it would draw from another distrib"),
-        (["sampling.min_p=0.1"], "the one whose ratios are learned from; use sampling.temperature"),
+        (["sampling.top_k=50"], "unknown key sampling.top_k: it would sample from another distrib"),
+        (["sampling.min_p=0.1"], "the one that ratios are computed for; use sampling.temperature"),
         (["stesp=3"], "unknown key stesp; did you mean steps?"),
         (["agents.kim.modle=x"], "unknown key agents.kim.modle; did you mean model?"),
         (["steps.more=3"], "override steps.more: steps is 2, not a group of keys"),

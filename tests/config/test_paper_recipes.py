@@ -52,5 +52,5 @@ def test_a_recipe_is_checked_without_its_models(
     output = StringIO()
     recipe = load_recipe(find_recipe(name), [f"tasks.math.source={fields}"])
     print_preparation(recipe, prepare(recipe), Console(file=output, width=200))
-    assert "2,048 a step in all" in output.getvalue()
+    assert "2,048 per step in total" in output.getvalue()
     assert output.getvalue().rstrip().endswith("ok, with 2 warnings")

@@ -38,7 +38,7 @@ def test_the_name_stands_for_a_section(tiny_recipe: Make) -> None:
         ({"type": "hf", "seconds": 5}, "unknown key agents.kim.sampler.seconds"),
         (
             {"type": "vllm", "top_p": 0.9},
-            "unknown key agents.kim.sampler.top_p: it would draw from another distribution",
+            "unknown key agents.kim.sampler.top_p: it would sample from another distribution",
         ),
         ("sglang", "agents.kim.sampler: "),
     ],

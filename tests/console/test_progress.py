@@ -64,7 +64,7 @@ def live(metrics: list[dict[str, Any]], width: int = 80, **options: Any) -> str:
 
 def test_a_step_is_one_line_that_fits_a_terminal() -> None:
     head, line = plain(PAIR).splitlines()
-    assert head == "each step: agent, its reward, (<-peer: share of the peer's rows that taught it)"
+    assert head == "each step: agent, mean reward, (<-peer: share of its rows learned from)"
     assert line == "step 3/60 | kim 0.52 (<-lee 41%) | lee 0.41 (<-kim 33%) | 4.2s | 3m10s left"
     assert max(len(head), len(line)) <= 80
 
@@ -88,7 +88,7 @@ def test_what_is_unknown_is_a_gap() -> None:
 
 def test_an_agent_alone_has_no_teachers() -> None:
     head, line = plain([row("kim", {})]).splitlines()
-    assert head == "each step: agent, its reward"
+    assert head == "each step: agent, mean reward"
     assert "<-" not in line
 
 

@@ -84,11 +84,11 @@ def test_stored_responses_are_found_by_the_weights(
     assert (found.agent, found.benchmark, found.gained, found.lost) == ("writer", "p", 2, 1)
     (same,) = compare(texts, root, ["p"])
     assert same == found
-    with pytest.raises(UserError, match="have answered nothing in common"):
+    with pytest.raises(UserError, match="have no problem that both have answered"):
         compare(texts, root, ["gsm8k"])
     with pytest.raises(UserError, match=r"hacrl eval .*reader .*writer --bench"):
         compare(texts, tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="two agents at least"):
+    with pytest.raises(UserError, match="at least two agents"):
         compare([str(reader)], root)
 
 
@@ -98,7 +98,7 @@ def test_other_settings_are_not_compared(
     store(tmp_path, reader, asked, [1, 0])
     other = Job(asked.name, asked.task, asked.prompts, Settings(max_new_tokens=9))
     store(tmp_path, writer, other, [1, 0])
-    with pytest.raises(UserError, match="nothing in common with the same settings"):
+    with pytest.raises(UserError, match="with the same settings"):
         compare([str(reader), str(writer)], tmp_path)
 
 

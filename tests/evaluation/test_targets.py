@@ -72,7 +72,7 @@ def test_runs_of_the_same_name_are_told_apart(run: Path, tmp_path: Path) -> None
     [
         ("./none", "there is no such folder"),
         ("a/b/c", "there is no such folder"),
-        ("empty", r"holds no model \(config.json\) and no run"),
+        ("empty", r"has neither a model \(config.json\) nor a run"),
         ("note.txt", "is a file"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_is_no_target_is_refused(
 
 def test_a_run_that_has_not_ended_says_so(run: Path) -> None:
     shutil.rmtree(run / "agents")
-    with pytest.raises(UserError, match="has saved no agents; they appear in"):
+    with pytest.raises(UserError, match="has saved no agents yet; they appear in"):
         find_targets([str(run)])
 
 

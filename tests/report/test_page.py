@@ -142,7 +142,7 @@ def test_several_runs_are_compared_and_seeds_grouped(copy_run: CopyRun) -> None:
     folders = [copy_run(f"a-s{seed}", seed=seed) for seed in (0, 1)]
     text = page_of(*folders, copy_run("b", steps=9))
     assert "a (2 seeds) · b" in text
-    assert "This run stands for all of a (2 seeds)" in text
+    assert "This run represents all of a (2 seeds)" in text
     assert charts_in(text) == [*ALL, *ALL[3:]]
     assert "4/9" in text
     svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)

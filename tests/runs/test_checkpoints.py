@@ -85,7 +85,7 @@ def test_damaged_and_unfinished_ones_are_passed_over_by_name(
     assert found is not None
     assert found.step == 1
     assert passed_over == [
-        "step-000004: its writing, or its removal, was not finished",
+        "step-000004: it was not completely written or removed",
         "step-000003: agents/kim/weights has 99 bytes instead of 100",
         "step-000002: manifest.json is missing",
     ]

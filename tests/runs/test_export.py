@@ -206,7 +206,7 @@ def test_an_agent_that_was_lost_counts_the_steps_that_it_learned_from(
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in there))
     (note,) = exported(folder, "lee", tmp_path / "lee")
     assert "lee after step 3, from" in note
-    assert note.endswith("; it learned in 2 of them, and was lost in between")
+    assert note.endswith("; it learned in 2 of them, and was missing in between")
     card = card_of(tmp_path / "lee")[1]
     assert "steps | 2 of the first 3, of 8 prompts" in card
     assert f"{first['reward']:.3f} in the first step, {third['reward']:.3f} in the last" in card
@@ -282,7 +282,7 @@ def test_refusals_name_what_is_wrong(run: Path, tmp_path: Path) -> None:
 
     assert "has the agents kim, lee" in refused(run, "eve", tmp_path / "x")
     assert "exists already" in refused(run, "kim", tmp_path)
-    assert "no run folder" in refused(tmp_path, "kim", tmp_path / "x")
+    assert "not a run folder" in refused(tmp_path, "kim", tmp_path / "x")
     assert "--checkpoint 9: not found" in refused(run, "kim", tmp_path / "x", checkpoint="9")
     assert list(tmp_path.iterdir()) == []
 

@@ -35,7 +35,7 @@ def test_a_folder_that_there_can_be_none_of_is_refused_in_two_lines(tmp_path: Pa
         (tmp_path / "file", "run"),
         (tmp_path / ("a" * 300), "r"),
     ):
-        with pytest.raises(UserError, match="cannot be made") as caught:  # noqa: SIM117
+        with pytest.raises(UserError, match="cannot be created") as caught:  # noqa: SIM117
             with only_process(root, name):
                 raise AssertionError("not reached")
         assert len(str(caught.value).splitlines()) == 2

@@ -33,7 +33,7 @@ def test_every_single_flipped_bit_is_noticed(sealed: Path) -> None:
         flipped = bytearray(whole)
         flipped[place] ^= 1 << (place % 8)
         weights.write_bytes(flipped)
-        assert damage(sealed) == "agents/kim/weights is not what was written"
+        assert damage(sealed) == "agents/kim/weights has changed since it was written"
     weights.write_bytes(whole)
     assert damage(sealed) is None
 

@@ -17,12 +17,13 @@ def test_only_the_tables_are_replaced() -> None:
 def test_the_page_of_the_manual_has_its_tables() -> None:
     text = PAGE.read_text("utf-8")
     made = text.partition(BEGIN)[2].partition(END)[0]
-    for title in ("By benchmark", "False wrongs by kind", "False rights by kind", "last digit"):
+    titles = ("By benchmark", "False negatives by kind", "False positives by kind", "last digit")
+    for title in titles:
         assert title in made
     assert replaced(text, made.strip("\n")) == text
 
 
-def test_tables_are_made_from_golds(
+def test_tables_are_made_from_reference_answers(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # a worker for each would have to start
@@ -41,4 +42,4 @@ def test_tables_are_made_from_golds(
     assert pages[0].endswith(f"{END}after\n")
     assert "| `amc23` | 3 | " in pages[0]
     assert "| all | 2 | " in pages[0], "the last digits of the half and of the hours"
-    assert "amc23 golds: 3 of 3" in capfd.readouterr().err
+    assert "amc23 reference answers: 3 of 3" in capfd.readouterr().err

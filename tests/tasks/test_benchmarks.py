@@ -71,7 +71,7 @@ def test_every_gold_is_right_against_itself(data: Path) -> None:
 
 
 def test_mistakes(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--bench: no benchmark is called 'gsm8'; did you mean gsm"):
+    with pytest.raises(UserError, match="--bench: there is no benchmark 'gsm8'; did you mean gsm"):
         benchmark_tasks(["math", "gsm8"])
     with pytest.raises(UserError, match=r"gsm8k: holds no test file \(\.jsonl, .*openai/gsm8k"):
         benchmark_tasks(["gsm8k"], tmp_path)

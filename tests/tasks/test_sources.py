@@ -239,7 +239,7 @@ def test_a_missing_library_is_explained(monkeypatch: pytest.MonkeyPatch) -> None
     [
         (
             {"type": "benchmark", "name": "gsm8"},
-            "no benchmark is called 'gsm8'; did you mean gsm8k",
+            "there is no benchmark 'gsm8'; did you mean gsm8k",
         ),
         ({"type": "benchmark", "name": "Math-500"}, "did you mean math500?"),
         ({"type": "benchmark", "name": "xyz"}, "'xyz'; the benchmarks are math500, math, gsm8k"),

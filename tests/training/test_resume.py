@@ -219,8 +219,8 @@ def test_the_newest_undamaged_checkpoint_is_taken(tiny_recipe: MakeRecipe, tmp_p
     weights.write_bytes(weights.read_bytes()[:-1])
     texts = resumed(raw, tmp_path)
     assert (
-        "passed over checkpoints/step-000003: agents/lee/optimizer.safetensors is not what was "
-        "written"
+        "passed over checkpoints/step-000003: agents/lee/optimizer.safetensors has changed "
+        "since it was written"
     ) in texts
     assert any("step-000002: agents/kim/model.safetensors has" in text for text in texts)
     assert any("continuing after step 1" in text for text in texts)

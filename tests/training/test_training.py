@@ -306,7 +306,7 @@ def test_an_existing_run_is_not_overwritten_unless_asked(
     foreign = tmp_path / "thesis"
     foreign.mkdir()
     (foreign / "chapter.txt").write_text("precious")
-    with pytest.raises(UserError, match="left alone"):
+    with pytest.raises(UserError, match="left as it is"):
         train(recipe_from_dict(tiny_recipe(name="thesis")), tmp_path, overwrite=True)
     assert (foreign / "chapter.txt").exists()
 

@@ -110,7 +110,7 @@ def test_errors_beyond_the_limit_end_the_run() -> None:
             pool.verify([*GOOD[:2], *[ask("raise")] * 3, *good])
     assert str(caught.value) == (
         "tasks.t.verifier: failed on 3 of 5 responses, first with: KeyError: 'inline'\n"
-        "mend what it complains about, or raise verification.max_errors, which is 0.5"
+        "fix that, or raise verification.max_errors, which is 0.5"
     )
 
 

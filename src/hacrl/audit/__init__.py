@@ -1,8 +1,8 @@
-"""What the reward makes of responses, before anything is trained on it.
+"""How a reward scores responses, before anything is trained on it.
 
-Golds are scored by themselves, then in the forms in which models write them, then with changes that
-make them wrong. What is right and not paid, what is wrong and paid, and golds that nothing can be
-judged by are reported by kind.
+Reference answers are scored by themselves, then in the forms in which models write them, then with
+changes that make them wrong. What is right and not rewarded, what is wrong and rewarded, and
+reference answers that nothing can be judged by are reported by kind.
 """
 
 from __future__ import annotations

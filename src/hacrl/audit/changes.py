@@ -1,8 +1,8 @@
-r"""Wrong answers near a mathematical gold.
+r"""Wrong answers near a mathematical reference answer.
 
-Each is certain to differ from the gold: the value of a number or fraction is compared, elements are
-compared as they are spelt, and what cannot be told (a factor that stands beside a zero, a digit
-below the tolerance of decimals) is not changed. Each comes with the name of its kind.
+Each is certain to differ from the reference answer: the value of a number or fraction is compared,
+elements are compared as they are spelt, and what cannot be told (a factor that stands beside a
+zero, a digit below the tolerance of decimals) is not changed. Each comes with the name of its kind.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def changes(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def last_digit(gold: Gold) -> str | None:
-    """The gold with its last digit raised by one, 9 to 0; None for a number or without a digit."""
+    """The text with its last digit raised by 1, 9 to 0; None for a number or without a digit."""
     places = [i for i, character in enumerate(gold.text) if character in "0123456789"]
     if gold.shape is Shape.NUMBER or not places:
         return None
@@ -209,7 +209,7 @@ def _collection(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def _element_changed(gold: Gold, draw: random.Random) -> str | None:
-    """The gold with a digit of one element changed, if the result differs as a multiset."""
+    """The answer with a digit of one element changed, if the result differs as a multiset."""
     if gold.brackets is None and any("=" in part for part in gold.parts):
         return None
     if not _plain_parts(gold):

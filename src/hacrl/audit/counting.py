@@ -13,29 +13,30 @@ __all__ = ["Findings", "Kind", "by_kind", "share"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of tries.
+    """One kind of variations.
 
     Args:
-        name: what was done to the golds.
+        name: what was done to the reference answers.
         tried: how often.
-        found: tries that went wrong, in the order of the golds: paid though wrong, or not paid
-            though right.
+        faults: variations that were scored wrongly, in the order of the reference answers:
+            rewarded though wrong, or not rewarded though right.
     """
 
     name: str
     tried: int
-    found: tuple[Tried, ...]
+    faults: tuple[Tried, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What an audit of golds found.
+    """What an audit of reference answers found.
 
     Args:
         golds: scored by themselves.
         tried: in other forms, and wrong answers near them.
-        unjudged: golds that no response can be judged by.
-        tests: ids of golds that are tests without a solution, so nothing is right by itself.
+        unjudged: reference answers that no response can be judged by.
+        tests: ids of reference answers that are tests without a solution, so nothing is right by
+            itself.
     """
 
     golds: Sequence[Audited]
@@ -45,45 +46,47 @@ class Findings:
 
     @property
     def not_right(self) -> list[Audited]:
-        """Golds that are not right by themselves, other than those that cannot be judged by."""
-        named = {one.prompt.id for one in self.unjudged} | self.tests
+        """Reference answers that are judged and not right by themselves."""
+        excluded = {row.prompt.id for row in self.unjudged} | self.tests
         return [
             row
             for row in self.golds
-            if row.verdict.outcome is not Outcome.RIGHT and row.prompt.id not in named
+            if row.verdict.outcome is not Outcome.RIGHT and row.prompt.id not in excluded
         ]
 
     def kinds(self, expected: Expected) -> list[Kind]:
         """The kinds of tries of which that is expected, those with most findings first."""
-        return by_kind([one for one in self.tried if one.one.expected is expected])
+        return by_kind([row for row in self.tried if row.attempt.expected is expected])
 
     @property
-    def false_wrongs(self) -> int:
-        return sum(one.false_wrong for one in self.tried)
+    def false_negatives(self) -> int:
+        return sum(row.false_negative for row in self.tried)
 
     @property
-    def false_rights(self) -> int:
-        return sum(one.false_right for one in self.tried)
+    def false_positives(self) -> int:
+        return sum(row.false_positive for row in self.tried)
 
     @property
     def none(self) -> bool:
         """Whether there is nothing to look at."""
-        return not (self.not_right or self.unjudged or self.false_wrongs or self.false_rights)
+        return not (self.not_right or self.unjudged or self.false_negatives or self.false_positives)
 
 
 def by_kind(tried: Sequence[Tried]) -> list[Kind]:
     """Tries by kind, those with most findings first, then by name."""
     groups: dict[str, list[Tried]] = {}
-    for one in tried:
-        groups.setdefault(one.one.kind, []).append(one)
-    kinds = [Kind(name, len(group), tuple(filter(_amiss, group))) for name, group in groups.items()]
-    return sorted(kinds, key=lambda kind: (-len(kind.found), kind.name))
+    for row in tried:
+        groups.setdefault(row.attempt.kind, []).append(row)
+    kinds = [
+        Kind(name, len(group), tuple(filter(_is_fault, group))) for name, group in groups.items()
+    ]
+    return sorted(kinds, key=lambda kind: (-len(kind.faults), kind.name))
 
 
-def _amiss(one: Tried) -> bool:
-    if one.one.expected is Expected.STRICT:
-        return one.verdict.outcome is not Outcome.RIGHT
-    return one.false_wrong or one.false_right
+def _is_fault(row: Tried) -> bool:
+    if row.attempt.expected is Expected.STRICT:
+        return row.verdict.outcome is not Outcome.RIGHT
+    return row.false_negative or row.false_positive
 
 
 def share(count: int, total: int) -> str:

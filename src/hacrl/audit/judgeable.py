@@ -1,4 +1,4 @@
-"""Golds that no response can be judged by, told from their text."""
+"""Reference answers that no response can be judged by, recognized from their text."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _SAYS = re.compile(
 _AMID = re.compile(r"[A-Za-z]{2,}\s+[A-Za-z]{2,}\s+\$?\d[\d.,]*\s+[A-Za-z]{2,}")
 """A number in the middle of words."""
 _WORDS = 5
-"""From so many words on, a text is a sentence to `math`."""
+"""Words from which on a text counts as a sentence for `math`."""
 _LONG = 12
-"""From so many on, no model repeats it letter by letter, as `exact` wants."""
+"""Words from which on no model repeats a text letter by letter, as `exact` requires."""
 
 
 def why_unjudged(row: Audited, task: Task, answer: str) -> str | None:
-    """Why no response can be judged by a gold; None if nothing speaks against it.
+    """Why no response can be judged by a reference answer; None if nothing speaks against it.
 
     Args:
-        row: the gold, scored against itself.
-        answer: what the verifier reads as the gold's answer.
+        row: the reference answer, scored against itself.
+        answer: what the verifier reads as the reference answer's answer.
     """
     spec = verifier_of(task)
     if row.verdict.outcome is Outcome.NOT_VERIFIABLE:
@@ -47,40 +47,41 @@ def why_unjudged(row: Audited, task: Task, answer: str) -> str | None:
             case MathVerifier() if not answer:
                 return "the gold is empty"
             case MathVerifier() if len(answer) > MAX_ANSWER:
-                return f"the gold is longer than {MAX_ANSWER:,} characters"
+                return f"the reference answer is longer than {MAX_ANSWER:,} characters"
             case MathVerifier():
-                return looks_like_no_answer(answer) or "math cannot read the gold"
+                return looks_like_no_answer(answer) or "math cannot read the reference answer"
             case ChoiceVerifier():
-                return f"the gold names none of the options {spec.options}"
+                return f"the reference answer names none of the options {spec.options}"
             case _:
                 return why_not_verifiable(spec, row.prompt)
     if isinstance(spec, MathVerifier):
         return looks_like_no_answer(answer)
     if isinstance(spec, ExactVerifier) and len(_WORD.findall(answer)) >= _LONG:
-        return "the gold is a text that no model repeats letter by letter"
+        return "the reference answer is a text that no model repeats letter by letter"
     return None
 
 
 def why_not_verifiable(spec: VerifierSpec, prompt: Prompt) -> str:
-    """What the verifier itself says of a gold that it cannot judge by."""
+    """What the verifier itself says of a reference answer that it cannot judge by."""
     return (
-        make_verifier(spec).why_not_verifiable(prompt) or "the verifier cannot judge by this gold"
+        make_verifier(spec).why_not_verifiable(prompt)
+        or "the verifier cannot judge by this reference answer"
     )
 
 
 def looks_like_no_answer(answer: str) -> str | None:
-    """Why a gold is neither number nor formula nor name; None if it may be one."""
+    """Why a reference answer is neither number nor formula nor name; None if it may be one."""
     text = re.sub(r"[{}~]", " ", _COMMAND.sub(" ", answer))
     words = _WORD.findall(text)
     if _HEDGE.search(text):
-        return "the gold is hedged (about, at least, …), so no single value is right"
+        return "the reference answer is hedged (about, at least, …), so no single value is right"
     if re.search(r"[.!?]\s+[A-Z]", text) and len(words) > 2:
-        return "the gold is several sentences"
+        return "the reference answer is several sentences"
     stated = re.fullmatch(r"\s*[A-Z].*[a-z]\.\s*", text) or _AMID.search(text)
     if (
         len(words) >= _WORDS
         or (len(words) > 2 and stated)
         or (len(words) > 1 and _SAYS.search(text))
     ):
-        return "the gold is a sentence, not an answer"
+        return "the reference answer is a sentence, not an answer"
     return None

@@ -1,4 +1,4 @@
-"""What is tried on a gold: responses that are right or wrong for certain, by type of verifier."""
+"""Variations of a reference answer that are certainly right or wrong, by type of verifier."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from hacrl.verify.making import make_verifier
 __all__ = ["NONSENSE", "last_digits", "make_tries", "said_by", "verifier_of"]
 
 NONSENSE = ("none of them, I think", "qwzx", "?!")
-"""No answer to anything: a verifier that pays one of them pays too easily."""
+"""Answers to nothing: a verifier that accepts one of them is too lenient."""
 
 _Found = Iterable[tuple[str, str]]
 
@@ -43,7 +43,7 @@ def verifier_of(task: Task) -> PartSpec:
 
 
 def said_by(task: Task, gold: str) -> str:
-    """The answer that a gold text gives, as the task's verifier reads it."""
+    """The answer that a reference text gives, as the task's verifier reads it."""
     spec = verifier_of(task)
     marker = getattr(spec, "marker", None)
     match spec:
@@ -77,13 +77,13 @@ def make_tries(task: Task, prompt: Prompt) -> list[Try]:
         case _:
             tries = _expect(Expected.WRONG, ((f"nonsense: {text}", text) for text in NONSENSE))
     unique: dict[str, Try] = {}
-    for one in tries:
-        unique.setdefault(one.response, one)
+    for attempt in tries:
+        unique.setdefault(attempt.response, attempt)
     return list(unique.values())
 
 
 def last_digits(tasks: Mapping[str, Task]) -> list[tuple[Prompt, Try]]:
-    """Every gold of tasks of `math` with its last digit changed, but plain numbers.
+    """Every reference answer of tasks of `math` with its last digit changed, but plain numbers.
 
     Raises:
         UserError: a source cannot be read.
@@ -159,7 +159,7 @@ def _choice(letter: str, spec: ChoiceVerifier) -> Iterator[Try]:
         if other != letter:
             for kind, text in _choices(other):
                 yield Try(f"another letter, {kind}", text, Expected.WRONG)
-    other = next(one for one in spec.options if one != letter)
+    other = next(option for option in spec.options if option != letter)
     for kind, text in (
         ("two letters", f"Answer: {letter} or {other}"),
         ("two letters in a box", in_a_box(rf"{letter}, {other}")),

@@ -58,34 +58,38 @@ def print_outcomes(
 def print_findings(
     findings: Findings, tasks: Mapping[str, Task], examples: int, console: Console
 ) -> None:
-    """What is amiss with the golds and the verifiers, by kind with examples, and the sum of it."""
+    """Print what is wrong with reference answers and verifiers, by kind with examples."""
     if findings.tried:
-        tried = len({one.prompt.id for one in findings.tried})
-        right = sum(one.one.expected is Expected.RIGHT for one in findings.tried)
-        wrong = sum(one.one.expected is Expected.WRONG for one in findings.tried)
+        tried = len({row.prompt.id for row in findings.tried})
+        right = sum(row.attempt.expected is Expected.RIGHT for row in findings.tried)
+        wrong = sum(row.attempt.expected is Expected.WRONG for row in findings.tried)
         say(
             console,
-            f"\ngolds tried: {tried:,}, right answers in other forms and places: {right:,}, "
-            f"responses that are wrong: {wrong:,}",
+            f"\nreference answers varied: {tried:,}, into right responses: {right:,}, "
+            f"into wrong responses: {wrong:,}",
         )
     _print_kinds(
-        "false wrongs: right, and not paid",
+        "false negatives: right, but not rewarded",
         findings.kinds(Expected.RIGHT),
         tasks,
         examples,
         console,
     )
     _print_kinds(
-        "false rights: wrong, and paid", findings.kinds(Expected.WRONG), tasks, examples, console
+        "false positives: wrong, but rewarded",
+        findings.kinds(Expected.WRONG),
+        tasks,
+        examples,
+        console,
     )
     _print_unjudged(findings, examples, tasks, console)
-    strict = [kind for kind in findings.kinds(Expected.STRICT) if kind.found]
+    strict = [kind for kind in findings.kinds(Expected.STRICT) if kind.faults]
     if strict:
         say(console, "\nstrict on purpose: a person might accept these, the verifier does not")
         for kind in strict:
-            example = kind.found[0]
+            example = kind.faults[0]
             gold = _shown(said_by(tasks[example.prompt.task], example.prompt.gold))
-            say(console, f"  {kind.name}, such as {_shown(example.one.response)} for {gold}")
+            say(console, f"  {kind.name}, such as {_shown(example.attempt.response)} for {gold}")
     say(console, f"\n{_sum(findings)}")
 
 
@@ -96,25 +100,25 @@ def _print_kinds(
     examples: int,
     console: Console,
 ) -> None:
-    amiss = [kind for kind in kinds if kind.found]
+    faulty = [kind for kind in kinds if kind.faults]
     total = sum(kind.tried for kind in kinds)
     if not total:
         return
-    count = sum(len(kind.found) for kind in kinds)
+    count = sum(len(kind.faults) for kind in kinds)
     say(console, f"\n{title}: {share(count, total)} of {total:,}")
-    if not amiss:
+    if not faulty:
         return
     table = make_table(console)
     table.add_column("  kind")
     for name in ("tried", "found"):
         table.add_column(name, justify="right", no_wrap=True)
-    for kind in amiss:
-        table.add_row(f"  {kind.name}", f"{kind.tried:,}", share(len(kind.found), kind.tried))
+    for kind in faulty:
+        table.add_row(f"  {kind.name}", f"{kind.tried:,}", share(len(kind.faults), kind.tried))
     console.print(table, markup=False)
-    for kind in amiss if examples else ():
+    for kind in faulty if examples else ():
         say(console, f"  {kind.name}, for example")
-        for one in _in_turn(kind.found)[:examples]:
-            _example(one.prompt, one.one.response, one.verdict, tasks, console)
+        for row in _in_turn(kind.faults)[:examples]:
+            _example(row.prompt, row.attempt.response, row.verdict, tasks, console)
 
 
 def _print_unjudged(
@@ -125,24 +129,24 @@ def _print_unjudged(
     say(
         console,
         f"\ncannot be judged: {share(len(findings.unjudged), len(findings.golds))} of "
-        f"{len(findings.golds):,} golds",
+        f"{len(findings.golds):,} reference answers",
     )
-    for reason, count in Counter(one.reason for one in findings.unjudged).most_common():
+    for reason, count in Counter(row.reason for row in findings.unjudged).most_common():
         say(console, f"  {count:,}: {reason}")
-        named = [one for one in findings.unjudged if one.reason == reason]
-        for one in _in_turn(named)[:examples]:
-            gold = said_by(tasks[one.prompt.task], one.prompt.gold)
-            say(console, f"    {one.prompt.id}  {_shown(gold)}")
+        named = [row for row in findings.unjudged if row.reason == reason]
+        for row in _in_turn(named)[:examples]:
+            gold = said_by(tasks[row.prompt.task], row.prompt.gold)
+            say(console, f"    {row.prompt.id}  {_shown(gold)}")
 
 
 def _sum(findings: Findings) -> str:
     if findings.none:
-        return "No findings: what is right was paid, what is wrong was not."
+        return "No findings: right responses were rewarded, wrong ones were not."
     counts = {
-        "false rights": findings.false_rights,
-        "false wrongs": findings.false_wrongs,
-        "golds that are not right by themselves": len(findings.not_right),
-        "golds that cannot be judged": len(findings.unjudged),
+        "false positives": findings.false_positives,
+        "false negatives": findings.false_negatives,
+        "reference answers that are not scored as right": len(findings.not_right),
+        "reference answers that cannot be judged": len(findings.unjudged),
     }
     return f"Findings: {', '.join(f'{name}: {n:,}' for name, n in counts.items() if n)}."
 
@@ -154,7 +158,7 @@ def _example(
     answer = "none" if verdict.answer is None else _shown(verdict.answer)
     reward = "unscored" if verdict.reward is None else f"{verdict.reward:g}"
     say(console, f"  {prompt.id}  reward {reward}")
-    say(console, f"    gold      {_shown(gold)}")
+    say(console, f"    reference {_shown(gold)}")
     say(console, f"    answer    {answer}")
     say(console, f"    response  {_shown(response, end=True)}")
 

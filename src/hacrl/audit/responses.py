@@ -39,8 +39,8 @@ def paired(path: Path, field: str, prompts: Sequence[Prompt]) -> list[tuple[Prom
         prompt = by_id.get(name) if isinstance(name, str) else None
         if name is not None and prompt is None:
             raise UserError(
-                f"{row.place}: prompt_id {name!r} is no prompt of the tasks, whose ids are like "
-                f"{prompts[0].id!r}"
+                f"{row.place}: prompt_id {name!r} is not a prompt of the tasks, whose ids look "
+                f"like {prompts[0].id!r}"
             )
         pairs.append((prompt, text))
     if all(prompt is not None for prompt, _ in pairs) and pairs:

@@ -1,4 +1,4 @@
-"""Scoring: golds by themselves, golds in other forms, and given responses."""
+"""Scoring: reference answers as they are and in other forms, and given responses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Tell = Callable[[int, int], None]
-"""Is told how many responses of how many have been scored."""
+"""Called with how many responses have been scored, and of how many."""
 
 _AT_ONCE = 1024
 """Responses between two reports of progress."""
@@ -48,25 +48,25 @@ _AT_ONCE = 1024
 def audit_tasks(
     tasks: Mapping[str, Task], rule: Verification, rows: int, begin: Callable[[str], Tell]
 ) -> Findings:
-    """Audit the golds of tasks: by themselves, in other forms, and with wrong answers near them.
+    """Audit the reference answers of tasks: by themselves, in other forms, and with wrong answers
+    near them.
 
     Args:
-        rows: golds of each task that are tried in other forms at most; 0: none.
-        begin: called as a part of the work begins, with its name; returns what is told of its
-            progress.
+        rows: reference answers of each task that are tried in other forms at most; 0: none.
+        begin: called with the name of each part of the work; returns a callback for its progress.
 
     Raises:
         UserError: a source cannot be read.
     """
     with open_pool(tasks, rule) as pool:
-        golds = score_golds(pool, tasks, begin("golds"))
-        tried, unjudged = audit_tries(pool, tasks, golds, rows, begin("tries"))
+        golds = score_golds(pool, tasks, begin("reference answers"))
+        tried, unjudged = audit_tries(pool, tasks, golds, rows, begin("variations"))
     tests = (row.prompt.id for row in golds if tests_alone(row, tasks[row.prompt.task]))
     return Findings(golds, tried, unjudged, frozenset(tests))
 
 
 def audit_golds(tasks: Mapping[str, Task], rule: Verification, tell: Tell) -> list[Audited]:
-    """Score the golds against themselves; see `score_golds`.
+    """Score the reference answers against themselves; see `score_golds`.
 
     Raises:
         UserError: a source cannot be read.
@@ -85,11 +85,11 @@ def open_pool(tasks: Mapping[str, Task], rule: Verification) -> VerifierPool:
 
 
 def score_golds(pool: VerifierPool, tasks: Mapping[str, Task], tell: Tell) -> list[Audited]:
-    """Score the golds against themselves: everything should be right.
+    """Score the reference answers against themselves: everything should be right.
 
     The response to a problem is its worked solution if there is one that ends in an answer, else
-    the gold. A gold that is a bare answer is put in a box where it is not right as it stands. Tests
-    of `code` are no response, so there is none without a solution.
+    the reference answer. A reference answer that is a bare answer is put in a box where it is not
+    right as it stands. Tests of `code` are no response, so there is none without a solution.
 
     Raises:
         UserError: a source cannot be read.
@@ -113,7 +113,7 @@ def score_golds(pool: VerifierPool, tasks: Mapping[str, Task], tell: Tell) -> li
     ]
     boxed = [(pairs[i][0], rf"\boxed{{{pairs[i][1]}}}") for i in again]
     for i, pair, verdict in zip(again, boxed, pool.verify(boxed), strict=True):
-        # A verifier that reads no boxes has judged the gold as it stands.
+        # A verifier that reads no boxes has judged the reference answer as it stands.
         if verdict.outcome is not Outcome.NO_ANSWER:
             pairs[i], verdicts[i] = pair, verdict
     return [Audited(*pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)]
@@ -122,16 +122,17 @@ def score_golds(pool: VerifierPool, tasks: Mapping[str, Task], tell: Tell) -> li
 def audit_tries(
     pool: VerifierPool, tasks: Mapping[str, Task], golds: Sequence[Audited], rows: int, tell: Tell
 ) -> tuple[list[Tried], list[Unjudged]]:
-    """Try golds in other forms, and wrong answers near them.
+    """Try reference answers in other forms, and wrong answers near them.
 
     Args:
         golds: from `score_golds`. One that is not right by itself, or by which nothing can be
             judged, is not tried.
-        rows: golds of each task that are tried at most; which ones is drawn, the same each time.
+        rows: reference answers of each task that are tried at most; which ones is drawn, the same
+            each time.
 
     Returns:
-        The tries with their verdicts, and the golds that cannot be judged by, both in the order of
-        the golds.
+        The tries with their verdicts, and the reference answers that cannot be judged by, both in
+        the order of the reference answers.
     """
     unjudged: dict[str, Unjudged] = {}
     pairs = []
@@ -149,19 +150,19 @@ def audit_tries(
             fit = [prompt for i, prompt in enumerate(fit) if i in chosen]
         for prompt in fit:
             tries = make_tries(task, prompt)
-            pairs += [(prompt, one) for one in tries]
+            pairs += [(prompt, attempt) for attempt in tries]
     tried = score_tries(pool, pairs, tell)
-    unjudged |= _paid_for_anything(tried, tasks)
+    unjudged |= _accepting_anything(tried, tasks)
     order = {row.prompt.id: i for i, row in enumerate(golds)}
     return (
-        [one for one in tried if one.prompt.id not in unjudged],
-        sorted(unjudged.values(), key=lambda one: order[one.prompt.id]),
+        [row for row in tried if row.prompt.id not in unjudged],
+        sorted(unjudged.values(), key=lambda row: order[row.prompt.id]),
     )
 
 
 def score_tries(pool: VerifierPool, pairs: Sequence[tuple[Prompt, Try]], tell: Tell) -> list[Tried]:
     """Verdicts on responses that were made up."""
-    verdicts = _verify(pool, [(prompt, one.response) for prompt, one in pairs], tell)
+    verdicts = _verify(pool, [(prompt, attempt.response) for prompt, attempt in pairs], tell)
     return [Tried(*pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
 
@@ -182,39 +183,39 @@ def audit_responses(
 
 
 def tests_alone(row: Audited, task: Task) -> bool:
-    """Whether a gold is tests that no solution comes with, so that it was not scored by itself."""
+    """Whether a problem has tests and no solution, so that its reference answer was not scored."""
     return isinstance(verifier_of(task), CodeVerifier) and not row.response
 
 
 def _shows_itself(task: Task) -> bool:
-    """Whether a gold is, or says, a right response."""
+    """Whether a reference answer is, or says, a right response."""
     return not isinstance(verifier_of(task), (CodeVerifier, CommandVerifier, PythonVerifier))
 
 
-def _paid_for_anything(tried: Sequence[Tried], tasks: Mapping[str, Task]) -> dict[str, Unjudged]:
-    """Golds of scorers and tests under which whatever was wrong, or every nonsense, is right."""
+def _accepting_anything(tried: Sequence[Tried], tasks: Mapping[str, Task]) -> dict[str, Unjudged]:
+    """Reference answers of scorers and tests that accept every wrong or nonsensical response."""
     groups: dict[str, list[Tried]] = {}
-    for one in tried:
-        spec = verifier_of(tasks[one.prompt.task])
-        reads = isinstance(spec, ReasoningGymVerifier) and one.one.kind.startswith("nonsense")
+    for row in tried:
+        spec = verifier_of(tasks[row.prompt.task])
+        reads = isinstance(spec, ReasoningGymVerifier) and row.attempt.kind.startswith("nonsense")
         if reads or isinstance(spec, CodeVerifier):
-            groups.setdefault(one.prompt.id, []).append(one)
-    found = {}
+            groups.setdefault(row.prompt.id, []).append(row)
+    unjudged = {}
     for name, group in groups.items():
         prompt = group[0].prompt
         tests = isinstance(verifier_of(tasks[prompt.task]), CodeVerifier)
-        if all(one.verdict.outcome is Outcome.NOT_VERIFIABLE for one in group):
+        if all(row.verdict.outcome is Outcome.NOT_VERIFIABLE for row in group):
             reason = why_not_verifiable(verifier_of(tasks[prompt.task]), prompt)
-            found[name] = Unjudged(prompt, reason)
-        elif all(one.false_right for one in group):
+            unjudged[name] = Unjudged(prompt, reason)
+        elif all(row.false_positive for row in group):
             generator = prompt.metadata.get("source_dataset", "")
             reason = (
-                "the tests let every wrong program pass"
+                "the tests accept every wrong program"
                 if tests
-                else f"the scorer of {generator} pays any answer to this problem"
+                else f"the scorer of {generator} accepts any answer to this problem"
             )
-            found[name] = Unjudged(prompt, reason)
-    return found
+            unjudged[name] = Unjudged(prompt, reason)
+    return unjudged
 
 
 def _verify(pool: VerifierPool, pairs: Sequence[tuple[Prompt, str]], tell: Tell) -> list[Verdict]:
@@ -227,7 +228,7 @@ def _verify(pool: VerifierPool, pairs: Sequence[tuple[Prompt, str]], tell: Tell)
 
 
 def _complete(problem: Problem, marker: str | None) -> str | None:
-    """The solution or the gold, whichever first says itself where its answer stands."""
+    """The solution or the reference answer, whichever first says itself where its answer stands."""
     for text in (problem.solution, problem.gold):
         if text is not None and extract_answer(text, marker) is not None:
             return text

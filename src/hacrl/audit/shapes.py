@@ -1,4 +1,4 @@
-r"""What kind of thing a mathematical gold is, as far as its spelling tells.
+r"""What kind of thing a mathematical reference answer is, as far as its spelling shows.
 
 The kind decides which other spellings mean the same and which changes make it wrong. What is not
 recognized for certain is a formula, the kind about which least is assumed.
@@ -15,7 +15,7 @@ __all__ = ["Gold", "Shape", "decimal_text", "read_gold", "split_top"]
 
 
 class Shape(StrEnum):
-    """The kinds of golds."""
+    """The kinds of reference answers."""
 
     NUMBER = "number"
     FRACTION = "fraction"
@@ -31,7 +31,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A gold with its kind.
+    """A reference answer with its kind.
 
     Args:
         text: as it stands, without dollar signs around it and a final full stop.
@@ -71,7 +71,7 @@ _BRACKETS = {"(": ")", "[": "]", r"\{": r"\}", r"\left(": r"\right)", r"\left[":
 
 
 def read_gold(text: str) -> Gold:
-    """The kind of a gold."""
+    """The kind of a reference answer."""
     text = _stripped(text)
     if (value := _number(text)) is not None:
         return Gold(text, Shape.NUMBER, value)

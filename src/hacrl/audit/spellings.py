@@ -1,6 +1,6 @@
-r"""Other spellings of a mathematical gold that mean the same, as models write them.
+r"""Other spellings of a mathematical reference answer that mean the same, as models write them.
 
-Each comes with the name of its kind. A spelling that is the gold itself is left out.
+Each comes with the name of its kind. A spelling that is the reference answer itself is left out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def spellings(gold: Gold) -> Iterator[tuple[str, str]]:
 
 
 def _notations(gold: Gold) -> Iterator[tuple[str, str]]:
-    """Notations that any gold may be written in."""
+    """Notations that any reference answer may be written in."""
     text = gold.text
     yield "a final full stop", f"{text}."
     yield "dollar signs", f"${text}$"

@@ -1,4 +1,4 @@
-"""Responses that the audit makes up, each known to be right or wrong for its gold."""
+"""Responses that the audit generates, each known to be right or wrong for its reference answer."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["Audited", "Expected", "Tried", "Try", "Unjudged"]
 
 
 class Expected(StrEnum):
-    """What a person would make of a response."""
+    """How a person would judge a response."""
 
     RIGHT = "right"
     WRONG = "wrong"
-    """Wrong, or no answer at all: it must not be paid."""
+    """Wrong, or no answer at all: it must not be rewarded."""
     STRICT = "strict"
     """A person might accept it, but the verifier's rule is strict here on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A response that was made from a gold.
+    """A response that was made from a reference answer.
 
     Args:
         kind: how, in a few words; findings are counted by it.
@@ -45,26 +45,26 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A made up response with the verdict on it."""
+    """A generated response with the verdict on it."""
 
     prompt: Prompt
-    one: Try
+    attempt: Try
     verdict: Verdict
 
     @property
-    def false_wrong(self) -> bool:
-        """Whether it is right and was not paid as such."""
-        return self.one.expected is Expected.RIGHT and self.verdict.outcome != "right"
+    def false_negative(self) -> bool:
+        """Whether it is right and was not rewarded."""
+        return self.attempt.expected is Expected.RIGHT and self.verdict.outcome != "right"
 
     @property
-    def false_right(self) -> bool:
-        """Whether it is wrong and was paid as right."""
-        return self.one.expected is Expected.WRONG and self.verdict.outcome == "right"
+    def false_positive(self) -> bool:
+        """Whether it is wrong and was rewarded."""
+        return self.attempt.expected is Expected.WRONG and self.verdict.outcome == "right"
 
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A gold that no response can be judged by, and why."""
+    """A reference answer that no response can be judged by, and why."""
 
     prompt: Prompt
     reason: str

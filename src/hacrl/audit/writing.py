@@ -14,7 +14,7 @@ __all__ = ["write_verdicts"]
 
 
 def write_verdicts(rows: Sequence[Audited], path: Path, tried: Sequence[Tried] = ()) -> None:
-    """One JSON object per response; made up ones also have their `kind` and what is `expected`.
+    """One JSON object per response; generated ones also have their `kind` and what is `expected`.
 
     Raises:
         UserError: the file cannot be written.
@@ -23,9 +23,12 @@ def write_verdicts(rows: Sequence[Audited], path: Path, tried: Sequence[Tried] =
         with path.open("w", encoding="utf-8") as file:
             for row in rows:
                 file.write(json.dumps(_content(row.prompt, row.response, row.verdict)) + "\n")
-            for one in tried:
-                content = _content(one.prompt, one.one.response, one.verdict)
-                content |= {"kind": one.one.kind, "expected": str(one.one.expected)}
+            for variation in tried:
+                content = _content(variation.prompt, variation.attempt.response, variation.verdict)
+                content |= {
+                    "kind": variation.attempt.kind,
+                    "expected": str(variation.attempt.expected),
+                }
                 file.write(json.dumps(content) + "\n")
     except OSError as error:
         raise UserError(f"--out {path}: cannot be written: {error.strerror}") from error

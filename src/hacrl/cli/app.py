@@ -1,4 +1,4 @@
-"""The commands together, and what becomes of errors."""
+"""The commands together, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def _options(
 
     \b
     Examples:
-      hacrl demo                        see it work, in minutes
-      hacrl recipes                     what comes with the package
+      hacrl demo                        see two tiny models learn, in minutes
+      hacrl recipes                     list the bundled recipes
       hacrl check my.yaml               what a recipe would run
-      hacrl verify my.yaml              what its reward makes of its own golds
+      hacrl verify my.yaml              test its reward on the reference answers
       hacrl train my.yaml steps=30      train
-      hacrl eval runs/my --bench gsm8k  how good the agents are
-      hacrl export runs/my --to DIR     one agent as a model of its own
-      hacrl runs                        what there is, and how far it is
-      hacrl report runs/my              the run's story as a page
+      hacrl eval runs/my --bench gsm8k  measure the agents' accuracy
+      hacrl export runs/my --to DIR     write one agent as a model folder
+      hacrl runs                        list runs and their progress
+      hacrl report runs/my              write an HTML report of a run
     """
 
 

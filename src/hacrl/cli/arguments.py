@@ -30,14 +30,14 @@ OverridesArgument = Annotated[
     typer.Argument(metavar="KEY=VALUE", help="Changes to the recipe. Values are YAML."),
 ]
 RunsOption = Annotated[
-    Path, typer.Option("--runs", metavar="DIR", help="Folder in which run folders are made.")
+    Path, typer.Option("--runs", metavar="DIR", help="Folder that holds the run folders.")
 ]
 DataOption = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="Local benchmarks: DIR/NAME/test.jsonl."),
 ]
 EvaluationsOption = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Where responses and results are kept.")
+    Path, typer.Option("--out", metavar="DIR", help="Folder for responses and results.")
 ]
 
 

@@ -28,7 +28,7 @@ def check(recipe: RecipeArgument, overrides: OverridesArgument = None) -> None:
     """Validate a recipe and print what it would run.
 
     Loads no weights. Shows the agents with their parameters and memory, who learns from whom, how
-    many prompts are short enough for everybody, and how many rollouts, updates and tokens there
+    many prompts are short enough for every agent, and how many rollouts, updates and tokens there
     will be.
 
     \b
@@ -44,7 +44,7 @@ def check(recipe: RecipeArgument, overrides: OverridesArgument = None) -> None:
 
 
 def print_preparation(recipe: Recipe, preparation: Preparation, console: Console) -> None:
-    """Print what a recipe would run, and what its author should look at."""
+    """Print what a recipe would run, with notes and warnings."""
     console.print(
         f"recipe {recipe.name}: {recipe.steps} steps of {recipe.prompts_per_step} prompts, "
         f"method {recipe.method_name}, seed {recipe.seed}",
@@ -60,7 +60,7 @@ def print_preparation(recipe: Recipe, preparation: Preparation, console: Console
         console.print(table)
     if recipe.evaluation is not None:
         console.print(f"\n{_evaluation(recipe.evaluation, preparation.jobs)}", soft_wrap=True)
-    console.print("Activations, logits and the sampler's cache come on top.\n")
+    console.print("Activations, logits and the sampler's cache need memory as well.\n")
     for text in preparation.notes:
         console.print(f"note: {text}", markup=False, soft_wrap=True)
     warnings = preparation.warnings
@@ -129,11 +129,11 @@ def _work(recipe: Recipe, preparation: Preparation) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_row("prompts", f"{prompts:,}, of which {kept:,} are used: {epochs:.2f} epochs")
     table.add_row("longest", f"{longest or '?'} tokens")
-    table.add_row("rollouts", f"{own:,} a step and agent, {step:,} a step in all")
+    table.add_row("rollouts", f"{own:,} per step and agent, {step:,} per step in total")
     table.add_row(
         "new tokens",
-        f"at most {tokens:,} a step and agent, {tokens * len(recipe.models):,} a step in all, "
-        f"{tokens * len(recipe.models) * recipe.steps:,} in the run",
+        f"at most {tokens:,} per step and agent, {tokens * len(recipe.models):,} per step in "
+        f"total, {tokens * len(recipe.models) * recipe.steps:,} in the run",
     )
     return table
 
@@ -162,7 +162,7 @@ def _memory(recipe: Recipe, footprints: Mapping[str, Footprint | None], console:
         held, ranks = footprint.memory, recipe.models[name].ranks
         weights = f"{'shared + ' * footprint.shared}{decimal(held.weights)}"
         sizes = (held.gradients, held.adamw, held.reference, held.total)
-        label = name if ranks == 1 else f"{name}, {ranks} ranks in all"
+        label = name if ranks == 1 else f"{name}, {ranks} ranks in total"
         table.add_row(label, weights, *(decimal(size) if size else "-" for size in sizes))
     known = [footprint for footprint in footprints.values() if footprint is not None]
     if known:

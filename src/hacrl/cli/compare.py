@@ -27,20 +27,22 @@ def compare(
         list[str],
         typer.Argument(
             metavar="TARGET",
-            help="Two or more, as for hacrl eval; the first is compared with.",
+            help="Two or more, as for hacrl eval; the first is the baseline.",
             show_default=False,
         ),
     ],
     bench: Annotated[
-        str, typer.Option(metavar="NAMES", help="Only these; all that is stored unless given.")
+        str,
+        typer.Option(metavar="NAMES", help="Only these benchmarks; default: all that are stored."),
     ] = "",
     out: EvaluationsOption = Path("evaluations"),
 ) -> None:
     """Compare agents on the problems that both have answered.
 
     Takes the responses that hacrl eval has stored, or those of the last evaluation in training.
-    Agents of the same name in two runs are paired, else all are compared with the first. Shows the
-    difference with a paired bootstrap interval, and how many problems were gained and lost.
+    Agents of the same name in two runs are paired; otherwise all are compared with the first.
+    Shows the difference with a paired bootstrap interval, and how many problems were gained and
+    lost.
 
     \b
     Examples:

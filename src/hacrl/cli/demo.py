@@ -20,8 +20,8 @@ def demo(
 ) -> None:
     """Watch two tiny models learn from each other.
 
-    Trains from the same start with HACPO and, each alone, with GSPO, then shows a table and where
-    everything is. Takes a few minutes on two CPU cores and needs no network.
+    Trains them with HACPO and, each alone, with GSPO from the same weights, then prints a table
+    and the paths of the results. Takes a few minutes on two CPU cores and needs no network.
 
     \b
     Examples:

@@ -55,18 +55,18 @@ def evaluate(
         Preset | None,
         typer.Option(help="paper: 8,192 tokens, thinking off, best@30 on aime25."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The first problems only.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Responses per problem, drawn if several.")
+        int | None, typer.Option(min=1, help="Responses per problem; sampled if several.")
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=1e-3, help="Draw at it instead of greedily.")
+        float | None, typer.Option(min=1e-3, help="Sample at this temperature.")
     ] = None,
     max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Longest response; 1024 unless given.")
+        int | None, typer.Option(min=1, help="Longest response; default: 1024 tokens.")
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Responses at once; found automatically.")
+        int | None, typer.Option(min=1, help="Responses at once; default: automatic.")
     ] = None,
     dtype: Annotated[Dtype | None, typer.Option(help="Of the weights.")] = None,
     device: Annotated[str | None, typer.Option(help="A torch device.")] = None,
@@ -75,11 +75,11 @@ def evaluate(
     ] = 0,
     out: EvaluationsOption = Path("evaluations"),
 ) -> None:
-    """Put benchmarks to agents, and count what they get right.
+    """Evaluate agents on benchmarks.
 
-    One greedy response per problem, unless told otherwise. Every response is kept with its verdict
-    below DIR, beside results.json, .csv and .md. Whatever is there already is not asked again: the
-    same command continues after Ctrl-C, and adds what is new.
+    One greedy response per problem by default. Every response is stored with its verdict below DIR,
+    as are results.json, .csv and .md. Stored responses are reused: the same command continues
+    after Ctrl-C, and adds what is new.
 
     \b
     Benchmarks: math500, math, gsm8k, aime25, amc23, minerva_math, olympiadbench
@@ -127,7 +127,7 @@ def evaluate(
                 agents, jobs, out, watcher, rule=rule, batch_size=batch_size, stop=stop
             )
     except Interrupted as error:
-        say(console, f"interrupted; what is done is kept in {out}, the same command continues")
+        say(console, f"interrupted; finished responses are in {out}; the same command continues")
         raise typer.Exit(INTERRUPTED) from error
     report(results, out, console)
     if show_failures:

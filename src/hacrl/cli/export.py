@@ -14,12 +14,12 @@ __all__ = ["export"]
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    to: Annotated[Path, typer.Option(metavar="DIR", help="Folder to make.")],
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Folder to create.")],
     agent: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Needed if the run has several.")
+        str | None, typer.Option(metavar="NAME", help="Which agent, if the run has several.")
     ] = None,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Merge an adapter into its model, and check that.")
+        bool, typer.Option("--merge", help="Merge an adapter into its model.")
     ] = False,
     checkpoint: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""The command `hacrl report`, and the report that ends other commands."""
+"""The command `hacrl report`, and the report that other commands end with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="report.html in the run, or here if several."),
+        typer.Option(metavar="FILE", help="Default: report.html in the run, or here if several."),
     ] = None,
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also each figure as PNG and SVG.")
@@ -31,11 +31,11 @@ def report(
         int, typer.Option(min=0, metavar="N", help="Prompts of each run to browse.")
     ] = BROWSE,
 ) -> None:
-    """Tell the story of one run, or compare several, in one HTML file.
+    """Write an HTML report of one run, or compare several.
 
-    Did everyone improve, who taught whom, was any of it wasted or unstable, what did it cost; and
-    a sample of rollouts to browse. Needs no network. Runs that differ only by seed are drawn as
-    their mean with a 95% interval. Works while a run is going on, too.
+    Shows whether every agent improved, who taught whom, what was wasted or unstable, what it cost,
+    and a sample of rollouts. One file that needs no network. Runs that differ only by seed are
+    drawn as their mean with a 95% interval. Also works while a run is in progress.
 
     \b
     Examples:

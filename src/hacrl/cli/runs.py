@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["age", "list_runs", "print_runs"]
 
 _QUIET = 600.0
-"""Seconds without a sign after which a run that says it is running is remarked on."""
+"""Seconds without a write after which a run that says it is running gets a note."""
 
 
 def list_runs(
@@ -28,10 +28,10 @@ def list_runs(
         Path, typer.Argument(metavar="DIR", help="Folder that holds run folders.")
     ] = Path("runs"),
 ) -> None:
-    """List runs: method, state, step, last reward of every agent, and last sign of life.
+    """List runs: method, state, step, last reward of every agent, and time since the last write.
 
-    The state is what the run itself has written. A run that was killed still says running; how
-    long ago it last wrote anything tells.
+    The state is what the run itself has recorded: a run that was killed still says running, but
+    has not written for long.
 
     \b
     Examples:
@@ -44,7 +44,9 @@ def list_runs(
         raise UserError(f"{folder}: there is no such folder; name the one that holds run folders")
     runs = list(find_runs(folder))
     if not runs:
-        raise UserError(f"{folder}: holds no runs; hacrl train RECIPE --runs {folder} makes one")
+        raise UserError(
+            f"{folder}: holds no runs; start one with hacrl train RECIPE --runs {folder}"
+        )
     print_runs(runs, time.time(), make_console())
 
 

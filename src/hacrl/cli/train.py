@@ -25,7 +25,7 @@ def train(
     ] = False,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Go on from the newest checkpoint, or begin if none."),
+        typer.Option("--resume", help="Continue from the newest checkpoint, or start if none."),
     ] = False,
     accept_changes: Annotated[
         bool,
@@ -35,7 +35,7 @@ def train(
     ] = False,
     fleet: Annotated[
         Literal["local", "ray"] | None,
-        typer.Option("--fleet", help="Where the agents live: short for fleet.type=…"),
+        typer.Option("--fleet", help="Where the agents run; short for fleet.type=…"),
     ] = None,
 ) -> None:
     """Train the agents of a recipe together.
@@ -58,7 +58,7 @@ def train(
     if overwrite and resume:
         raise UserError("train: --overwrite and --resume contradict each other; give one")
     if accept_changes and not resume:
-        raise UserError("train: --accept-changes is about --resume; give both")
+        raise UserError("train: --accept-changes needs --resume")
     changes = [*(overrides or ()), *([f"fleet.type={fleet}"] if fleet else [])]
     settings = read_recipe(recipe, changes)
     console = make_console()
@@ -85,8 +85,8 @@ def train(
     except Interrupted as error:
         say(
             console,
-            f"interrupted; the agents as they are have been saved in {folder / 'agents'}, "
-            "and --resume goes on from here",
+            f"interrupted; the agents have been saved in {folder / 'agents'}; "
+            "--resume continues from here",
         )
         report_if_possible([folder], folder, console)
         raise typer.Exit(INTERRUPTED) from error

@@ -43,22 +43,22 @@ def verify(
     ] = None,
     field: Annotated[str, typer.Option(help="The field that holds a response.")] = "response",
     rows: Annotated[
-        int, typer.Option(min=0, help="Golds of each task to try in other forms.")
+        int, typer.Option(min=0, help="Reference answers of each task to vary.")
     ] = 1000,
-    examples: Annotated[int, typer.Option(min=0, help="Shown of each kind.")] = 2,
+    examples: Annotated[int, typer.Option(min=0, help="Examples of each kind.")] = 2,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write every verdict as a JSON line.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if anything is amiss with the golds.")
+        bool, typer.Option("--strict", help="Exit with 1 if the audit has findings.")
     ] = False,
 ) -> None:
-    """Show what the reward makes of responses, before training on it.
+    """Score responses with a reward, before training on it.
 
-    Without responses, scores the golds of the tasks: by themselves, in the forms in which models
-    write them, and with changes that make them wrong. A row of responses names its prompt in a
-    field prompt_id, as in the rollouts of a run; else the rows are taken in the order of the
-    prompts.
+    Without responses, scores the reference answers of the tasks: as they are, in the forms in which
+    models write them, and with changes that make them wrong. A row of responses names its prompt
+    in a field prompt_id, as in the rollouts of a run; otherwise the rows are matched to the
+    prompts by their order.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def verify(
       hacrl verify my.yaml --strict --examples 0
     """
     if strict and responses is not None:
-        raise UserError("verify: --strict is about golds; it goes without --responses")
+        raise UserError("verify: --strict is for reference answers; drop it or --responses")
     tasks, rule = _chosen(recipe, overrides, bench, data)
     if out is not None and not out.parent.is_dir():
         raise UserError(f"--out {out}: there is no folder {out.parent}")
@@ -91,7 +91,7 @@ def verify(
         scored = [row for row in findings.golds if row.prompt.id not in findings.tests]
         print_outcomes(scored, tasks, examples, console)
         if findings.tests:
-            say(console, f"\n{len(findings.tests):,} golds are tests that no solution comes with")
+            say(console, f"\n{len(findings.tests):,} problems have tests and no solution")
         print_findings(findings, tasks, examples, console)
         tried, clean = findings.tried, findings.none
     if out is not None:
@@ -116,7 +116,7 @@ def _chosen(
     if recipe is None:
         raise UserError("verify: name a RECIPE, or benchmarks with --bench gsm8k,math500")
     if data is not None:
-        raise UserError("verify: --data holds benchmarks and needs --bench; a recipe has its own")
+        raise UserError("verify: --data needs --bench; a recipe names its own data")
     settings = read_recipe(recipe, overrides)
     return settings.tasks, settings.verification
 

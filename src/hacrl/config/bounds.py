@@ -1,6 +1,6 @@
 """Numbers of a recipe and how large they may be.
 
-The bounds are far beyond what anybody needs. They are there so that a slip of the pen, such as a
+The bounds are far beyond any sensible value. They are there so that a typing error, such as a
 weight of 1e308, is refused by name and does not end in an overflow or in a division by zero.
 """
 

@@ -39,17 +39,17 @@ def cautions(recipe: Recipe) -> list[str]:
                 f"{key}: steps of {rate:g} are rounded away in {dtype} weights; use float32 with "
                 "update.autocast: bfloat16"
             )
-        # Of the second moment, a share of 1 - beta goes at a time, likewise.
+        # Of the second moment, each update replaces a share of 1 - beta, rounded likewise.
         if 1 - second < spacing / 2:
             found.append(
-                f"{key}: AdamW's moments are in {dtype} as the weights are, where the second does "
-                f"not fall any more with optimizer.betas[1] {second:g}; use float32 with "
+                f"{key}: AdamW's moments are in {dtype} as the weights are, where the second can "
+                f"no longer decrease with optimizer.betas[1] {second:g}; use float32 with "
                 "update.autocast: bfloat16, or an adapter (lora)"
             )
         total = recipe.steps * recipe.updates_per_step(name)
         if recipe.optimizer.warmup_updates >= total:
             found.append(
                 f"optimizer.warmup_updates: agent {name} makes {total} updates in all, so its "
-                "learning rate never comes to its full value; warm up over fewer"
+                "learning rate never reaches its full value; warm up over fewer"
             )
     return found

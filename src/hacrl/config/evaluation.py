@@ -35,7 +35,7 @@ class Evaluation(Strict):
     max_new_tokens: Tokens | None = None
     """Longest response; None takes `sampling.max_new_tokens`."""
     limit: Rows | None = None
-    """Take the first so many problems of each task; None takes all."""
+    """Number of problems to take of each task, from the first; None takes all."""
 
     @model_validator(mode="after")
     def _samples_differ(self) -> Self:

@@ -25,7 +25,7 @@ _LONGEST_REASON = 400
 
 _RENORMALIZING = ("top_p", "top_k", "min_p", "typical_p")
 _WHOLE = (
-    ": it would draw from another distribution than the one whose ratios are learned from; "
+    ": it would sample from another distribution than the one that ratios are computed for; "
     "use sampling.temperature"
 )
 
@@ -53,7 +53,7 @@ def explain(error: ValidationError) -> str:
         message = f"{key}: {reason}" if key else reason
     elif first["type"] == "union_tag_invalid":
         tag, known_tags = repr(first["ctx"]["tag"]), first["ctx"]["expected_tags"]
-        message = f"{key}: no type is called {short(tag)}; the types are {known_tags}"
+        message = f"{key}: there is no type {short(tag)}; the types are {known_tags}"
     elif path[-1] == "marker" and first["type"] == "string_pattern_mismatch":
         message = f"{key}: is empty; name a text, or write null for no marker"
     else:
@@ -108,7 +108,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]}?"
-    return f"; known here: {', '.join(sorted(known))}" if known else ""
+    return f"; the keys here are {', '.join(sorted(known))}" if known else ""
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

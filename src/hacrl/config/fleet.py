@@ -23,7 +23,7 @@ class FleetSpec(Strict):
     """
 
     type: Literal["local", "ray"] = "local"
-    """`local`: all in one process, one after another. `ray`: each in a process of its own, at the
+    """`local`: all in one process, one after another. `ray`: each in its own process, at the
     same time, on this machine or on a cluster."""
     in_turns: bool = False
     """Agents that share a device use it one after another; the weights and optimizers of those that

@@ -19,7 +19,7 @@ __all__ = ["Dumper", "Loader", "Word"]
 
 _SWITCHES = {"on": True, "yes": True, "off": False, "no": False}
 _HASHES = "###"
-"""Nobody begins a comment with so many that stands beside a value."""
+"""No comment after a value begins with this many."""
 _LINE_ENDS = "\0\r\n\x85\u2028\u2029"
 _TEXT = "tag:yaml.org,2002:str"
 _DIGITS = list("-+.0123456789")

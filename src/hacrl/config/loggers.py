@@ -16,7 +16,7 @@ class TensorBoardLogger(Strict):
 
     type: Literal["tensorboard"] = "tensorboard"
     folder: str | None = None
-    """A folder of its own for each run is made in it; None takes the run folder's `tensorboard`."""
+    """Each run gets its own folder in it; None takes the run folder's `tensorboard`."""
 
 
 class WandbLogger(Strict):

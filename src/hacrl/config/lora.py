@@ -14,7 +14,7 @@ __all__ = ["Lora"]
 class Lora(Strict):
     """Train a low-rank adapter and leave the model's own weights as they are (PEFT's LoRA).
 
-    Agents of the same model share its weights in memory, each with an adapter of its own. The
+    Agents of the same model share its weights in memory, each with its own adapter. The
     adapter is kept in single precision whatever the model's `dtype`.
     """
 
@@ -35,7 +35,7 @@ class Lora(Strict):
         if self.adapter is not None and any(
             getattr(self, key) != type(self).model_fields[key].default for key in shape
         ):
-            raise ValueError("adapter: says its own rank, alpha and target_modules; drop them")
+            raise ValueError("adapter: has its own rank, alpha and target_modules; drop these keys")
         if self.target_modules == []:
             raise ValueError("target_modules: name at least one layer, or use all-linear")
         return self

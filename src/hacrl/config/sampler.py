@@ -22,7 +22,7 @@ class HuggingFaceSampling(Strict):
 
 
 class EngineSampling(Strict):
-    """An inference engine apart from the learner's model, which gets its weights after every step.
+    """An inference engine in its own process, which gets the learner's weights after every step.
 
     It draws other responses from the same distribution; apart from that it changes nothing learned.
     """

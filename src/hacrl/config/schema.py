@@ -95,7 +95,7 @@ class AgentSpec(Strict):
     lora: Lora | None = None
     """Train a low-rank adapter; None trains all weights."""
     sampler: SamplerSpec = HuggingFaceSampling()
-    """What draws its responses in training: `hf`, or `vllm` with settings of its own."""
+    """What draws its responses in training: `hf`, or `vllm` with its settings."""
     ranks: Processes = 1
     """Processes over which model, gradients and optimizer are spread, with `fleet: ray` alone.
     Rounding apart, changes nothing learned."""

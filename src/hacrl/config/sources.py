@@ -34,7 +34,7 @@ Level = Annotated[int, Field(ge=0, le=1000)]
 
 class _Limited(Strict):
     limit: Rows | None = None
-    """Take the first so many rows; None takes all."""
+    """Number of rows to take, from the first; None takes all."""
 
 
 class FieldSource(_Limited):
@@ -44,13 +44,14 @@ class FieldSource(_Limited):
     """The field that holds the problem as a text or a conversation, or a template such as
     `"{problem}\\n{choices}"`."""
     answer: str = Field(default="answer", min_length=1)
-    """The field that holds the gold answer, or a text that ends in it."""
+    """The field that holds the reference answer, or a text that ends in it."""
     answers: Literal["all", "any"] | None = None
     """What a list of answers means: `any` of them is right by itself, or they are `all` parts of
     one answer. None refuses a list of several. Changes nothing learned where there are no lists."""
     metadata: list[str] | str | None = None
-    """Fields that a verifier sees besides the gold: a list of them, or the one that holds a
-    mapping; None gives it all others. Changes nothing learned unless a verifier reads it."""
+    """Fields that a verifier sees besides the reference answer: a list of them, or the one that
+    holds a mapping; None gives it all others. Changes nothing learned unless a verifier reads
+    it."""
 
 
 class JsonlSource(FieldSource):
@@ -98,7 +99,7 @@ class HubSource(FieldSource):
 
 
 class BenchmarkSource(_Limited):
-    """One of the seven benchmarks of the paper. Fields and gold answers are known."""
+    """One of the seven benchmarks of the paper. Fields and reference answers are known."""
 
     type: Literal["benchmark"] = "benchmark"
     name: str
@@ -158,7 +159,7 @@ def nearest_benchmark(name: Any) -> str:
     """What to say about a name that no benchmark has."""
     near = difflib.get_close_matches(str(name).lower().replace("-", ""), BENCHMARKS, n=1)
     hint = f"did you mean {near[0]}? The" if near else "the"
-    return f"no benchmark is called {str(name)!r}; {hint} benchmarks are {', '.join(BENCHMARKS)}"
+    return f"there is no benchmark {str(name)!r}; {hint} benchmarks are {', '.join(BENCHMARKS)}"
 
 
 Source = Annotated[

@@ -21,7 +21,7 @@ BENCHMARK_DEFAULTS: dict[str, Any] = {
     ),
     "verifier": {"type": "math"},
 }
-"""How all seven benchmarks are put and judged. A gold may end in `####`, the verifier's default."""
+"""Instruction and verifier of all seven benchmarks. A reference answer may end in `####`."""
 
 
 _DOUBLED = re.compile(r"(?<![\w}^_])\{\{\s*question\s*\}\}|\{\s+question\s*\}|\{question\s+\}")
@@ -80,7 +80,7 @@ class Task(Strict):
         if value is not None and (found := _ESCAPED.search(value)):
             letter = _LETTERS.get(found[0], "0")
             raise ValueError(
-                f"holds a control character where it says {short(repr(_around(value, found)))}; in "
+                f"has a control character at {short(repr(_around(value, found)))}; in "
                 f"double quotes \\{letter} is one, so write two backslashes, or single quotes"
             )
         return value

@@ -89,7 +89,7 @@ class ChoiceVerifier(_Marked):
 
     type: Literal["choice"] = "choice"
     options: str = Field(default="ABCDE", pattern=r"^[A-Z]{2,}$")
-    """The letters there are. A gold that is a number counts them from 0."""
+    """The letters there are. A reference answer that is a number counts them from 0."""
 
     @field_validator("options")
     @classmethod
@@ -100,7 +100,7 @@ class ChoiceVerifier(_Marked):
 
 
 class CodeVerifier(_Limited, _Verifier):
-    """Python code, run together with its tests: the gold is test code that raises on failure."""
+    """Python code, run with its tests, which are the reference answer and raise on failure."""
 
     type: Literal["code"] = "code"
 

@@ -1,4 +1,4 @@
-"""Who is told how a run goes."""
+"""The interface by which a run reports its progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Observer", "Silent"]
 
 
 class Observer(Protocol):
-    """Is told how a run goes; see `hacrl.console.progress` for what people see."""
+    """Receives the progress of a run; see `hacrl.console.progress` for what people see."""
 
     def note(self, text: str) -> None:
         """One line worth reading."""

@@ -29,7 +29,7 @@ _LONG = 20.0
 
 @contextmanager
 def watch(steps: int, console: Console) -> Iterator[Observer]:
-    """Show a run of so many steps on a console while the block lasts."""
+    """Show a run of `steps` steps on a console while the block lasts."""
     if not is_live(console):
         yield _Lines(steps, console)
         return
@@ -62,9 +62,9 @@ class _Lines:
     def step(self, metrics: Metrics, seconds_left: float) -> None:
         if not self._explained:
             self._explained = True
-            taught = ", (<-peer: share of the peer's rows that taught it)"
+            taught = ", (<-peer: share of its rows learned from)"
             shared = any(row.get("sources") for row in metrics)
-            say(self._console, f"each step: agent, its reward{taught if shared else ''}")
+            say(self._console, f"each step: agent, mean reward{taught if shared else ''}")
         parts = [
             f"step {metrics[0]['step'] + 1}/{self._steps}",
             *(_agent(row) for row in metrics),
@@ -110,7 +110,7 @@ class _Display:
 
     @staticmethod
     def _table(metrics: Metrics) -> Table:
-        caption = " · ".join([*_on_policy(metrics), f"{duration(_seconds(metrics))} a step"])
+        caption = " · ".join([*_on_policy(metrics), f"{duration(_seconds(metrics))} per step"])
         table = Table(box=box.SIMPLE_HEAD, caption=caption, caption_justify="left")
         table.add_column("agent", overflow="ellipsis", no_wrap=True)
         for name in ("reward", "capability", "no signal"):

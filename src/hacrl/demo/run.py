@@ -90,8 +90,8 @@ def run_demo(
             before = start.result()
         except BrokenProcessPool as error:
             raise UserError(
-                "demo: one of its two processes was ended, most often by the system for lack of "
-                "memory; free some (about 1.5 GB) and try again"
+                "demo: one of its two processes was killed, most likely because memory ran out; "
+                "free about 1.5 GB and try again"
             ) from error
     say(console, "Accuracy on held-out problems (95% interval over problems)")
     console.print(_table(before, results))

@@ -1,4 +1,4 @@
-"""Responses to held-out problems with their verdicts, and what they come to."""
+"""Responses to held-out problems with their verdicts, and their scores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Answer:
         too_long: whether the problem left no room for a response, so that none was asked for. It
             counts as one without an answer.
         reward: None where the response could not be scored.
-        outcome: what the verifier made of it.
+        outcome: the verifier's verdict.
         answer: what the verifier took for the answer, None if there was none.
     """
 
@@ -79,11 +79,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What the answers of one agent to one benchmark come to.
+    """The scores of one agent on one benchmark.
 
     Args:
         problems: that are scored.
-        unscored: responses that could not be judged; they are left out of every mean.
+        unscored: responses that could not be scored; they are left out of every mean.
         samples: k, responses per problem.
         average: avg@k, the mean share of right responses.
         best: best@k, the share of problems with a right response among all k.
@@ -129,7 +129,7 @@ def answers_of(pool: Pool, agent: str) -> list[Answer]:
 
 
 def scores(answers: Sequence[Answer], headline: Headline = "avg") -> Scores | None:
-    """Score answers; None if not one could be judged.
+    """Score answers; None if none of them could be scored.
 
     A problem some of whose responses are unscored counts by the others; pass@j then needs j of
     them, and takes all if there are fewer.

@@ -1,4 +1,4 @@
-"""One loaded model, asked what is missing."""
+"""One loaded model, which answers what is missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Chunk = tuple[list[Prompt], int]
 
 
 class Watcher(Protocol):
-    """Is told how an evaluation goes; see `evaluation.watching` for what people see."""
+    """Receives the progress of an evaluation; see `evaluation.watching` for what people see."""
 
     def note(self, text: str) -> None:
         """One line worth reading."""
@@ -51,9 +51,9 @@ class Asking:
     """A target, loaded.
 
     Args:
-        target: whom to ask.
+        target: the agent.
         verifiers: of all jobs.
-        watcher: is told how it goes.
+        watcher: receives the progress.
         batch_size: see `runner.evaluate`.
         stop: asked between two chunks.
 
@@ -127,7 +127,7 @@ class Asking:
             if self._batch_size:
                 raise
             raise UserError(
-                f"{self._label} {job.name}: memory is too small for a single response of "
+                f"{self._label} {job.name}: memory runs out with a single response of "
                 f"{left[0][1]} tokens; lower --max-new-tokens, or load it with --dtype bfloat16"
             ) from error
         return new

@@ -50,43 +50,43 @@ class Comparison:
 
 
 def compare(texts: Sequence[str], root: Path, benchmarks: Sequence[str] = ()) -> list[Comparison]:
-    """Compare the agents of the targets on whatever both sides have answered.
+    """Compare the agents of the targets on the problems that both have answered.
 
     Args:
-        texts: targets as for `hacrl eval`. The first is what the others are compared with.
-        root: where `hacrl eval` has stored responses. A run of which nothing is there takes part
-            with its own last evaluation in training.
+        texts: targets as for `hacrl eval`. The first is the baseline.
+        root: where `hacrl eval` has stored responses. For a run without any, its last
+            evaluation in training is used.
         benchmarks: only these; empty for all.
 
     Raises:
-        UserError: fewer than two agents, or two have answered nothing in common.
+        UserError: fewer than two agents, or no problem that two of them have answered.
     """
     targets = find_targets(texts)
     if len(targets) < 2:
-        raise UserError("compare: needs two agents at least; name runs, folders or Hub models")
+        raise UserError("compare: needs at least two agents; name runs, folders or Hub models")
     stored = list(stored_evaluations(root)) if root.is_dir() else []
     own = {target.label: _evaluations_of(target, stored) for target in targets}
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for base, other in paired(targets):
         theirs = own[other.label]
         new = [
             compare_answers(
-                one.benchmark,
-                (base.label, one.answers()),
+                evaluation.benchmark,
+                (base.label, evaluation.answers()),
                 (other.label, theirs[key].answers()),
-                one.headline,
+                evaluation.headline,
             )
-            for key, one in own[base.label].items()
-            if key in theirs and (not benchmarks or one.benchmark in benchmarks)
+            for key, evaluation in own[base.label].items()
+            if key in theirs and (not benchmarks or evaluation.benchmark in benchmarks)
         ]
         if not any(new):
             raise UserError(
-                f"compare: {base.label} and {other.label} have answered nothing in common with the "
-                f"same settings (looked in {root})\nhacrl eval {base.origin} {other.origin} "
-                "--bench … puts the same problems to both"
+                f"compare: {base.label} and {other.label} have no problem that both have answered "
+                f"with the same settings (looked in {root})\nEvaluate both: "
+                f"hacrl eval {base.origin} {other.origin} --bench …"
             )
-        found += [one for one in new if one is not None]
-    return found
+        comparisons += [comparison for comparison in new if comparison is not None]
+    return comparisons
 
 
 def paired(targets: Sequence[Target]) -> list[tuple[Target, Target]]:
@@ -105,9 +105,9 @@ def compare_answers(
     after: tuple[str, Sequence[Answer]],
     headline: Headline,
 ) -> Comparison | None:
-    """Compare the answers of two labelled agents; None if they share no problem.
+    """Compare the answers of two labelled agents; None if they have no problem in common.
 
-    A problem is shared if it has the same id, text and gold, and both could be judged on it.
+    A problem is shared if it has the same id, text and reference answer, and both have a score.
     """
     shared = _asked(before[1]) & _asked(after[1])
     first, second = (
@@ -145,13 +145,15 @@ def _asked(answers: Sequence[Answer]) -> set[tuple[str, str, str]]:
 def _evaluations_of(target: Target, stored: Sequence[Stored]) -> Mapping[str, Stored]:
     """What a target has answered, by the key of the question."""
     fingerprint = target_fingerprint(target)
-    found = {one.key: one for one in stored if one.fingerprint == fingerprint}
-    return found or {one.key: one for one in _in_training(target)}
+    answered = {
+        evaluation.key: evaluation for evaluation in stored if evaluation.fingerprint == fingerprint
+    }
+    return answered or {evaluation.key: evaluation for evaluation in _in_training(target)}
 
 
 def _in_training(target: Target) -> Iterator[Stored]:
     """The last evaluation that a run made of the agent as it trained."""
     folders = sorted((resolve(target.origin) / "evaluations").glob("step-*"))
-    for one in stored_evaluations(folders[-1]) if folders else ():
-        if one.label == target.agent:
-            yield one
+    for evaluation in stored_evaluations(folders[-1]) if folders else ():
+        if evaluation.label == target.agent:
+            yield evaluation

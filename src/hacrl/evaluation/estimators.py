@@ -112,7 +112,7 @@ def pass_at(k: int, right: int, total: int) -> float:
 def majority(answers: Sequence[str | None], right: Mapping[str, bool]) -> float:
     """maj@k of one problem: whether the answer that most of the k responses give is right.
 
-    Equal answers are those spelt alike; responses without an answer do not vote, and if nobody
+    Answers are equal if spelt the same; responses without an answer do not vote, and if none
     votes the result is 0. A tie counts with the share of the tied answers that are right, which is
     what breaking it at random would give on average, and does not depend on the order.
 

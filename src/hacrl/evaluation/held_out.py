@@ -57,7 +57,7 @@ def held_out_jobs(recipe: Recipe) -> list[Job]:
     """The held-out tasks of a recipe with their problems, none if it has no evaluation.
 
     Raises:
-        UserError: they cannot be read, or what a verifier names is not there.
+        UserError: they cannot be read, or a file or function that a verifier names does not exist.
     """
     rule = recipe.evaluation
     if rule is None:
@@ -79,9 +79,9 @@ def held_out_jobs(recipe: Recipe) -> list[Job]:
 
 
 class HeldOut:
-    """Evaluates the learners of a run when it is time. A context manager.
+    """Evaluates the learners of a run when an evaluation is due. A context manager.
 
-    Those that do not learn are what they were; `hacrl eval` measures a model once and for all.
+    What does not learn never changes; `hacrl eval` measures such a model once and for all.
 
     Writes a line per evaluation, agent and task to `evaluations.jsonl` of the run folder, and every
     answer below `evaluations/step-N/`. N, as `step` in the lines, is the number of completed steps.
@@ -90,8 +90,8 @@ class HeldOut:
         recipe: of the run.
         jobs: see `held_out_jobs`.
         fleet: of the run.
-        note: is told the results in a line, and what was left out.
-        phase: is told when an evaluation begins.
+        note: called with a line of results, and with what was left out.
+        phase: called when an evaluation begins.
 
     Raises:
         UserError: no held-out problem is short enough for every learner.
@@ -124,7 +124,7 @@ class HeldOut:
         self._verifiers.close()
 
     def after(self, completed: int, folder: Path) -> list[Mapping[str, Any]]:
-        """Evaluate, if it is time after so many completed steps.
+        """Evaluate, if an evaluation is due after `completed` steps.
 
         Args:
             folder: of the run.
@@ -155,8 +155,9 @@ class HeldOut:
             ),
         )
         seconds = time.perf_counter() - started
-        found = {agent: scores(own) for agent, own in answers.items()}
-        lines = [_line(completed, agent, job, own, seconds) for agent, own in found.items()]
+        lines = [
+            _line(completed, agent, job, scores(own), seconds) for agent, own in answers.items()
+        ]
         for agent, own in answers.items():
             target = Target(agent, agent, str(folder), self._recipe.models[agent])
             root = folder / "evaluations" / f"step-{completed:06d}"
@@ -192,28 +193,28 @@ def _due(rule: Evaluation, completed: int, steps: int) -> bool:
 
 
 def _line(
-    completed: int, agent: str, job: Job, found: Scores | None, seconds: float
+    completed: int, agent: str, job: Job, score: Scores | None, seconds: float
 ) -> Mapping[str, Any]:
     """One object of `evaluations.jsonl`. `docs/evaluation.md` explains each name."""
     head = {"step": completed, "agent": agent, "task": job.name}
-    if found is None:  # a gap, never a zero
+    if score is None:  # a gap, never a zero
         return {**head, "problems": 0, "value": None, "seconds": round(seconds, 4)}
-    several = found.samples > 1
+    several = score.samples > 1
     return {
         **head,
-        "problems": found.problems,
-        "metric": found.metric,
-        "value": found.main.value,
-        "low": found.main.low,
-        "high": found.main.high,
-        "interval": found.main.method,
-        **({f"best@{found.samples}": found.best.value} if several else {}),
-        **({f"maj@{found.samples}": found.majority.value} if several else {}),
-        "truncated": found.truncated,
-        "no_answer": found.no_answer,
-        "tokens": found.tokens,
-        "unscored": found.unscored,
-        "outcomes": dict(found.outcomes),
+        "problems": score.problems,
+        "metric": score.metric,
+        "value": score.main.value,
+        "low": score.main.low,
+        "high": score.main.high,
+        "interval": score.main.method,
+        **({f"best@{score.samples}": score.best.value} if several else {}),
+        **({f"maj@{score.samples}": score.majority.value} if several else {}),
+        "truncated": score.truncated,
+        "no_answer": score.no_answer,
+        "tokens": score.tokens,
+        "unscored": score.unscored,
+        "outcomes": dict(score.outcomes),
         "seconds": round(seconds, 4),
     }
 

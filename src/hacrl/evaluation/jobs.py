@@ -1,4 +1,4 @@
-"""What the targets are asked: benchmarks, tasks of a recipe, local files."""
+"""What the targets are evaluated on: benchmarks, tasks of a recipe, local files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Job", "chosen_tasks", "load_job"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One benchmark and how it is put.
+    """One benchmark and how its responses are sampled.
 
     Args:
         name: of the benchmark, task or file.
@@ -39,7 +39,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Tells whether the answers of two agents may be compared: the same question, put alike.
+        """Equal for jobs whose answers may be compared: the same questions with the same settings.
 
         The problems themselves are not in it, so that a part of them can be evaluated first.
         """
@@ -64,28 +64,28 @@ def chosen_tasks(
         benchmarks: names, or `all`.
         recipes: `RECIPE` for its held-out tasks, or its tasks if it has none; `RECIPE:TASK` for
             one of either.
-        files: with the fields `question` and `answer`, put and judged like the benchmarks.
+        files: with the fields `question` and `answer`, treated like the benchmarks.
         data: folder of local benchmark files; None for the Hub.
 
     Raises:
         UserError: nothing is named, something unknown is, or two of it share a name.
     """
     if data is not None and not benchmarks:
-        raise UserError("--data: holds benchmarks and needs --bench, such as --bench gsm8k")
-    found = list(benchmark_tasks(benchmarks, data).items())
+        raise UserError("--data: needs --bench, such as --bench gsm8k")
+    named = list(benchmark_tasks(benchmarks, data).items())
     rule = None
     for text in recipes:
         tasks, limits = _of_recipe(text)
-        found += tasks.items()
+        named += tasks.items()
         rule = rule or limits
-    found += [(path.name.partition(".")[0] or path.name, _of_file(path)) for path in files]
-    if not found:
+    named += [(path.name.partition(".")[0] or path.name, _of_file(path)) for path in files]
+    if not named:
         raise UserError(
             "nothing to evaluate on; name benchmarks with --bench gsm8k,math500 (or all), a recipe "
             "with --task, or a file with --file"
         )
     chosen: dict[str, Task] = {}
-    for name, task in found:
+    for name, task in named:
         if name in chosen:
             raise UserError(f"two tasks are called {name}; evaluate them one after the other")
         chosen[name] = task
@@ -96,7 +96,7 @@ def load_job(name: str, task: Task, settings: Settings, limit: int | None) -> Jo
     """Read the problems of a task.
 
     Args:
-        limit: take the first so many; None takes all.
+        limit: number of problems to take, from the first; None takes all.
 
     Raises:
         UserError: they cannot be read.

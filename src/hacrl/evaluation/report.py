@@ -29,7 +29,7 @@ STATISTICS = (
 _HEAD = ("agent", "benchmark", "problems", "metric", "value", "95% interval")
 _SHARES = ("truncated", "no answer", "tokens")
 _IN_FILES_ONLY = ("pass@", "tokens")
-"""Columns that a terminal has no room for."""
+"""Columns that are too many for a terminal."""
 _MANY = 0.3
 _SHOWN = 300
 """Characters of a text that a failure shows; of a response the last, where the answer stands."""
@@ -42,16 +42,16 @@ def report(results: Sequence[Result], folder: Path, console: Console) -> None:
         UserError: nothing could be scored, or a file cannot be written.
     """
     scored = [(result, scores(result.answers, result.job.settings.headline)) for result in results]
-    whole = [(result, found) for result, found in scored if found is not None]
-    for result, found in scored:
-        if found is None:
-            text = f"{result.target.label} {result.job.name}: not one response could be judged"
+    whole = [(result, score) for result, score in scored if score is not None]
+    for result, score in scored:
+        if score is None:
+            text = f"{result.target.label} {result.job.name}: none of its responses could be scored"
             say(console, f"note: {text}")
     if not whole:
         raise UserError(
-            "no response could be judged; `hacrl verify` shows what the verifier makes of the golds"
+            "no response could be scored; `hacrl verify` shows what the verifier cannot judge"
         )
-    rows = [_row(result, found) for result, found in whole] + _averages(whole)
+    rows = [_row(result, score) for result, score in whole] + _averages(whole)
     console.print(results_table(rows, console))
     for line in (*_remarks(whole), STATISTICS):
         say(console, line)
@@ -83,7 +83,7 @@ def results_table(rows: Sequence[Mapping[str, Any]], console: Console) -> Table:
 
 
 def print_failures(results: Sequence[Result], count: int, console: Console) -> None:
-    """Show responses that are not right, up to so many of each agent and benchmark."""
+    """Show responses that are not right, up to `count` of each agent and benchmark."""
     for result in results:
         failures = [answer for answer in result.answers if not answer.right]
         for answer in failures[:count]:
@@ -91,36 +91,36 @@ def print_failures(results: Sequence[Result], count: int, console: Console) -> N
             lines = (
                 f"\n--- {result.target.label}, {answer.problem}, response {answer.sample}: "
                 f"{answer.outcome.replace('_', ' ')}{end}",
-                f"problem:  {_shown(answer.prompt, end=False)}",
-                f"gold:     {_shown(answer.gold)}",
-                f"answer:   {'-' if answer.answer is None else _shown(answer.answer)}",
-                f"response: {_shown(answer.response)}",
+                f"problem:   {_shown(answer.prompt, end=False)}",
+                f"reference: {_shown(answer.gold)}",
+                f"answer:    {'-' if answer.answer is None else _shown(answer.answer)}",
+                f"response:  {_shown(answer.response)}",
             )
             for line in lines:
                 say(console, line)
 
 
-def _row(result: Result, found: Scores) -> dict[str, Any]:
+def _row(result: Result, score: Scores) -> dict[str, Any]:
     """One agent and benchmark. The names are part of the interface; docs/evaluation.md has them."""
     settings = result.job.settings
-    several = found.samples > 1
+    several = score.samples > 1
     return {
         "agent": result.target.label,
         "benchmark": result.job.name,
-        "problems": found.problems,
-        "samples": found.samples,
-        "metric": found.metric,
-        **_figures(found.main),
-        **({f"avg@{found.samples}": found.average.value} if several else {}),
-        **({f"pass@{j}": value.value for j, value in found.pass_at.items()} if several else {}),
-        **({f"best@{found.samples}": found.best.value} if several else {}),
-        **({f"maj@{found.samples}": found.majority.value} if several else {}),
-        "truncated": found.truncated,
-        "no_answer": found.no_answer,
-        "tokens": found.tokens,
-        "unscored": found.unscored,
-        "too_long": found.too_long,
-        "outcomes": dict(found.outcomes),
+        "problems": score.problems,
+        "samples": score.samples,
+        "metric": score.metric,
+        **_figures(score.main),
+        **({f"avg@{score.samples}": score.average.value} if several else {}),
+        **({f"pass@{j}": value.value for j, value in score.pass_at.items()} if several else {}),
+        **({f"best@{score.samples}": score.best.value} if several else {}),
+        **({f"maj@{score.samples}": score.majority.value} if several else {}),
+        "truncated": score.truncated,
+        "no_answer": score.no_answer,
+        "tokens": score.tokens,
+        "unscored": score.unscored,
+        "too_long": score.too_long,
+        "outcomes": dict(score.outcomes),
         "greedy": settings.greedy,
         "temperature": None if settings.greedy else settings.temperature,
         "max_new_tokens": settings.max_new_tokens,
@@ -130,18 +130,18 @@ def _row(result: Result, found: Scores) -> dict[str, Any]:
 def _averages(scored: Sequence[tuple[Result, Scores]]) -> list[dict[str, Any]]:
     """The unweighted mean over the benchmarks, per agent, where there are several."""
     by_agent: dict[str, list[Scores]] = {}
-    for result, found in scored:
-        by_agent.setdefault(result.target.label, []).append(found)
+    for result, score in scored:
+        by_agent.setdefault(result.target.label, []).append(score)
     return [
         {
             "agent": agent,
             "benchmark": "average",
-            "problems": sum(one.problems for one in found),
-            "metric": f"mean of {len(found)}",
-            **_figures(mean_of_estimates([one.main for one in found])),
+            "problems": sum(score.problems for score in own),
+            "metric": f"mean of {len(own)}",
+            **_figures(mean_of_estimates([score.main for score in own])),
         }
-        for agent, found in by_agent.items()
-        if len(found) > 1
+        for agent, own in by_agent.items()
+        if len(own) > 1
     ]
 
 
@@ -156,20 +156,20 @@ def _figures(estimate: Estimate) -> dict[str, Any]:
 
 def _remarks(scored: Sequence[tuple[Result, Scores]]) -> list[str]:
     lines = []
-    for result, found in scored:
+    for result, score in scored:
         place = f"{result.target.label} {result.job.name}"
-        if found.no_answer > _MANY:
+        if score.no_answer > _MANY:
             lines.append(
-                f"note: {place}: {found.no_answer:.0%} of the responses hold no answer in the "
-                "expected form; the figure measures the form as well (--show-failures 5)"
+                f"note: {place}: {score.no_answer:.0%} of the responses have no answer in the "
+                "expected format; the score measures the format as well (--show-failures 5)"
             )
-        if found.unscored:
+        if score.unscored:
             lines.append(
-                f"note: {place}: {found.unscored} responses could not be judged and are left out"
+                f"note: {place}: {score.unscored} responses could not be scored and are left out"
             )
-        if found.too_long:
+        if score.too_long:
             lines.append(
-                f"note: {place}: {found.too_long} problems were too long, and count as wrong"
+                f"note: {place}: {score.too_long} problems were too long and count as wrong"
             )
     return lines
 

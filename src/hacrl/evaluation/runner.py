@@ -1,4 +1,4 @@
-"""Putting benchmarks to agents."""
+"""Evaluation of agents on benchmarks."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def evaluate(
     batch_size: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Result]:
-    """Put every job to every target, and keep every answer below `root`.
+    """Evaluate every target on every job, and store every answer below `root`.
 
-    What is there already is not asked again. A model is loaded only if something is missing.
+    Stored answers are reused. A model is loaded only if some are missing.
 
     Args:
         rule: limits under which responses are judged.
@@ -47,7 +47,7 @@ def evaluate(
         stop: asked between two chunks, each of which is stored.
 
     Raises:
-        UserError: something that the user can mend.
+        UserError: something that the user can fix.
         Interrupted: `stop` said so; the same call continues.
     """
     results = []
@@ -56,17 +56,19 @@ def evaluate(
             fingerprint = target_fingerprint(target)
             stores = [open_store(root, target, fingerprint, job) for job in jobs]
             done = [_matching(job, store) for job, store in zip(jobs, stores, strict=True)]
-            for job, found in zip(jobs, done, strict=True):
-                count = len(found) * job.settings.samples
+            for job, answered in zip(jobs, done, strict=True):
+                count = len(answered) * job.settings.samples
                 watcher.progress(f"{target.label} {job.name}", count, stored=True)
-            if any(len(found) < len(job.prompts) for job, found in zip(jobs, done, strict=True)):
+            if any(
+                len(answered) < len(job.prompts) for job, answered in zip(jobs, done, strict=True)
+            ):
                 asking = Asking(target, verifiers, watcher, batch_size, stop)
-                for job, store, found in zip(jobs, stores, done, strict=True):
-                    found.update(asking.ask(job, store, found))
+                for job, store, answered in zip(jobs, stores, done, strict=True):
+                    answered.update(asking.ask(job, store, answered))
                 asking.close()
             results += [
-                Result(target, job, [a for prompt in job.prompts for a in found[prompt.id]])
-                for job, found in zip(jobs, done, strict=True)
+                Result(target, job, [a for prompt in job.prompts for a in answered[prompt.id]])
+                for job, answered in zip(jobs, done, strict=True)
             ]
     return results
 
@@ -74,13 +76,13 @@ def evaluate(
 def _matching(job: Job, store: Stored) -> dict[str, list[Answer]]:
     """What is stored of the job's problems, as they are now and with all samples."""
     prompts = {prompt.id: prompt for prompt in job.prompts}
-    found: dict[str, dict[int, Answer]] = {}
+    by_problem: dict[str, dict[int, Answer]] = {}
     for answer in store.answers():
         prompt = prompts.get(answer.problem)
         if prompt and (prompt.text, prompt.gold) == (answer.prompt, answer.gold):
-            found.setdefault(answer.problem, {})[answer.sample] = answer
+            by_problem.setdefault(answer.problem, {})[answer.sample] = answer
     return {
         problem: [answers[number] for number in sorted(answers)]
-        for problem, answers in found.items()
+        for problem, answers in by_problem.items()
         if len(answers) == job.settings.samples
     }

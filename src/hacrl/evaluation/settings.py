@@ -1,4 +1,4 @@
-"""How problems are put to agents in an evaluation."""
+"""How responses are sampled in an evaluation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def chosen_settings(
         if value is not None:
             within(bound, value, option)
     if paper and samples is not None:
-        raise UserError("--samples: --preset paper says how many; give one of the two")
+        raise UserError("--samples: --preset paper sets the number; give one of the two")
     base = paper_settings(name) if paper else Settings()
     greedy = base.greedy if paper else temperature is None and samples in (None, 1)
     return Settings(

@@ -1,6 +1,6 @@
 """Responses on disk. An evaluation that was stopped continues from what is here.
 
-DIR/<agent>/<benchmark>-<key>/evaluation.json      whose answers, to what, put how
+DIR/<agent>/<benchmark>-<key>/evaluation.json      agent, problems and settings
 DIR/<agent>/<benchmark>-<key>/answers-*.parquet    chunks, each complete or absent
 """
 

@@ -31,11 +31,11 @@ class Target:
     """One agent to evaluate.
 
     Args:
-        label: what it is called in tables; unique.
+        label: its name in tables; unique.
         agent: its name in its run; agents of two runs are compared by it.
         origin: what the user wrote.
         spec: how it is loaded.
-        clock: what its chat template takes for now; that of its run, None for the present.
+        clock: the time that its chat template sees; that of its run, or None for the present.
     """
 
     label: str
@@ -60,24 +60,24 @@ def find_targets(
         device: other than the recipe's.
 
     Raises:
-        UserError: nothing of that name, or it holds no model.
+        UserError: there is nothing of that name, or it contains no model.
     """
     changes = {key: value for key, value in (("dtype", dtype), ("device", device)) if value}
-    found = [target for text in dict.fromkeys(texts) for target in _find(text)]
-    labels = [target.label for target in found]
+    targets = [target for text in dict.fromkeys(texts) for target in _find(text)]
+    labels = [target.label for target in targets]
     return [
         replace(
             target,
             spec=AgentSpec.model_validate({**target.spec.model_dump(), **changes}),
-            # Two runs of the same name in different places are told apart by where they are.
+            # Two runs of the same name in different places are distinguished by their paths.
             label=target.label if labels.count(target.label) == 1 else _place(target),
         )
-        for target in found
+        for target in targets
     ]
 
 
 def without_thinking(target: Target) -> Target:
-    """The target with thinking off, if its chat template has the switch and nobody has set it.
+    """The target with thinking off, if its chat template has the switch and it is not set.
 
     Raises:
         UserError: its tokenizer cannot be loaded.
@@ -94,12 +94,13 @@ def without_thinking(target: Target) -> Target:
 
 
 def target_fingerprint(target: Target) -> str:
-    """What tells whether a target would answer as another does: SHA-256 over all that matters.
+    """Equal for targets with equal answers: SHA-256 over everything that the answers depend on.
 
-    Over the contents of a local folder, so that it may be moved; over the commit of a Hub model.
+    It covers the contents of a local folder, so the folder may be moved, or the commit of a Hub
+    model.
 
     Raises:
-        UserError: the model is not there.
+        UserError: the model cannot be found.
     """
     spec = target.spec
     folder = resolve(spec.model)
@@ -155,7 +156,7 @@ def _find(text: str) -> list[Target]:
     if text in (known := bundled_recipes()):
         return _of_recipe(text, load_recipe(known[text]))
     if path.is_file():
-        raise UserError(f"target {text}: is a file; name the folder of a run or of a model")
+        raise UserError(f"target {text}: is a file; name the folder of a run or a model")
     if text.startswith((".", "/", "~", BUNDLED)) or text.count("/") > 1:
         raise UserError(f"target {text}: there is no such folder (looked in {Path.cwd()})")
     return [Target(text, text, text, AgentSpec(model=text))]
@@ -169,20 +170,20 @@ def _in_folder(text: str, path: Path) -> list[Target]:
     if _is_model(path):
         return [replace(_saved(text, path, recipe), clock=clock)]
     for folder in (path / "agents", path):
-        agents = [one for one in sorted(_folders(folder)) if _is_model(one)]
+        agents = [agent for agent in sorted(_folders(folder)) if _is_model(agent)]
         if recipe is not None:  # in the recipe's order
-            order = list(recipe.agents)
-            agents.sort(key=lambda one: order.index(one.name) if one.name in order else len(order))
+            order = {name: i for i, name in enumerate(recipe.agents)}
+            agents.sort(key=lambda agent: order.get(agent.name, len(order)))
         if agents:
-            return [replace(_saved(text, one, recipe), clock=clock) for one in agents]
+            return [replace(_saved(text, agent, recipe), clock=clock) for agent in agents]
     if recipe is not None:
         raise UserError(
-            f"target {text}: the run has saved no agents; they appear in {path / 'agents'} when it "
-            "ends"
+            f"target {text}: the run has saved no agents yet; they appear in {path / 'agents'} "
+            "when it ends"
         )
     raise UserError(
-        f"target {text}: holds no model (config.json) and no run (recipe.yaml); name the folder of "
-        "a run, a checkpoint or a model"
+        f"target {text}: has neither a model (config.json) nor a run (recipe.yaml); name the "
+        "folder of a run, a checkpoint or a model"
     )
 
 
@@ -191,11 +192,11 @@ def _is_model(path: Path) -> bool:
 
 
 def _folders(path: Path) -> Iterable[Path]:
-    return (one for one in path.iterdir() if one.is_dir()) if path.is_dir() else ()
+    return (folder for folder in path.iterdir() if folder.is_dir()) if path.is_dir() else ()
 
 
 def _run_above(path: Path) -> Path | None:
-    """The run that a folder is, or lies in: RUN/agents/NAME, a checkpoint's agent."""
+    """The run that a folder is or belongs to: RUN/agents/NAME, a checkpoint's agent."""
     for folder in (path, *path.parents[:4]):
         if (folder / "recipe.yaml").is_file() and (folder / "state.json").is_file():
             return folder
@@ -216,7 +217,7 @@ def _saved(text: str, path: Path, recipe: Recipe | None) -> Target:
 
 
 def _with_adapter(path: Path, known: AgentSpec | None) -> AgentSpec:
-    """An adapter and the model that it belongs to, by its run's recipe or by its own word."""
+    """An adapter on its base model, which its run's recipe or its own configuration names."""
     if known is None:
         try:
             base = json.loads((path / _ADAPTER).read_text("utf-8"))["base_model_name_or_path"]

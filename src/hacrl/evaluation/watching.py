@@ -24,7 +24,7 @@ _BETWEEN_LINES = 10.0
 
 @contextmanager
 def watch(total: int, console: Console) -> Iterator[Watcher]:
-    """Show on a console how many of so many responses are done while the block lasts."""
+    """Show on a console how many of `total` responses are done while the block lasts."""
     bar = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -56,7 +56,7 @@ class _Watcher:
             self._stored += new
             self._bar.update(self._task, completed=self._stored + self._new)
             if new:
-                say(self._console, f"{place}: {new} responses are there already")
+                say(self._console, f"{place}: {new} responses are already stored")
             return
         self._new += new
         done, now = self._stored + self._new, time.monotonic()

@@ -2,4 +2,4 @@
 
 PAGE = "report.html"
 BROWSE = 24
-"""Prompts of each run that can be browsed, unless told otherwise."""
+"""Prompts of each run that can be browsed, by default."""

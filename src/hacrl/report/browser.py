@@ -1,4 +1,4 @@
-"""A sample of rollouts to browse: who answered what, and what every learner made of it."""
+"""A sample of rollouts to browse: who answered what, and how every learner used it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Sample:
 
 
 def sample_rollouts(run: RunData, prompts: int) -> Sample:
-    """Take so many prompts: of the first and last stored step, and of others evenly between.
+    """Take a number of prompts: of the first and last stored step, and of others evenly between.
 
     Args:
         prompts: over all steps; 0 shows none, and reads lessons all the same.

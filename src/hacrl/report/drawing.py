@@ -21,7 +21,7 @@ from hacrl.report.series import Values
 __all__ = ["COLOURS", "Chart", "Panel", "draw_stack", "line_style", "tidy"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, told apart by colour-blind people too. Lines differ in more than it."""
+"""Okabe and Ito's palette, for colour-blind readers too. Lines also differ in style."""
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -106,7 +106,7 @@ def line_style(i: int) -> dict[str, Any]:
 
 
 def tidy(axis: Axes, *, shares: bool = False, legend: bool = True) -> None:
-    """Grid, whole steps on the x axis, and a legend where there is something to tell apart."""
+    """Grid, whole steps on the x axis, and a legend where there is more than one line."""
     axis.grid(alpha=0.3)
     axis.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
     if shares:

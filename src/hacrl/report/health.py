@@ -31,16 +31,16 @@ def signal(run: RunData) -> Chart | None:
     panels = [Panel(name, partial(_signal, rows=run.of(name))) for name in run.learners]
     caption = (
         "Groups of responses to one prompt, by where their signal comes from. Without signal: all "
-        "rewards are equal, so the prompt was too easy or too hard for everybody, and its rollouts "
-        "were in vain. From peers only: alone, the learner would have learned nothing from it. "
-        "Line: share of groups in which the guard replaced the baseline, because ω had lifted it "
-        "out of the range of rewards; seldom is fine, often says that capabilities lie far apart."
+        "rewards are equal, so the prompt was too easy or too hard for every agent, and its "
+        "rollouts were wasted. From peers only: alone, the learner would have learned nothing from "
+        "it. Line: share of groups in which the guard replaced the baseline, because ω had moved "
+        "it out of the range of rewards; rarely is fine, often means that capabilities differ much."
     )
     return Chart("signal", "Signal and guard", caption, panels) if panels else None
 
 
 def outcomes(run: RunData) -> Chart | None:
-    """What the verifier made of every agent's responses."""
+    """The verdicts on every agent's responses."""
     seen = [
         outcome for outcome in _OUTCOMES if any(row["outcomes"].get(outcome) for row in run.rows)
     ]
@@ -50,8 +50,8 @@ def outcomes(run: RunData) -> Chart | None:
         if (rows := run.of(name))
     ]
     caption = (
-        "Verdicts of all responses. Many without an answer: the reward teaches form first. "
-        "Timeouts or scorer errors: look at the verifier before anything else (hacrl verify)."
+        "Verdicts of all responses. Many without an answer: the reward teaches the format "
+        "first. Timeouts or scorer errors: check the verifier first (hacrl verify)."
     )
     return Chart("outcomes", "Verdicts", caption, panels) if panels and seen else None
 

@@ -30,8 +30,8 @@ def learning(groups: Sequence[Group]) -> Chart | None:
     ]
     caption = (
         f"Mean reward of each agent's own rollouts. Bold: mean over {SMOOTHED} steps; faint: every "
-        "step. Of several seeds: their mean, with the 95% interval of that mean (Student's t). "
-        "Look for curves that rise for every agent, and for gains that the intervals bear out."
+        "step. Several seeds: their mean, with the 95% interval of that mean (Student's t). Look "
+        "for curves that rise for every agent, and for gains that are larger than the intervals."
     )
     return Chart("learning", "Learning curves", caption, panels) if panels else None
 
@@ -50,7 +50,7 @@ def held_out(groups: Sequence[Group]) -> Chart | None:
         for agent, task in sorted(pairs, key=lambda pair: (_agents(groups).index(pair[0]), pair[1]))
     ]
     caption = (
-        "On problems that nobody trained on. Bars: 95% interval over problems for one run, over "
+        "On problems that no agent trained on. Bars: 95% interval over problems for one run, over "
         "seeds for several. This, and not the reward in training, says how good an agent is."
     )
     return Chart("held-out", "Held-out accuracy", caption, panels) if panels else None

@@ -28,7 +28,7 @@ __all__ = ["Detail", "Report", "make_report", "render"]
 
 @dataclass(frozen=True)
 class Detail:
-    """What is told of one run alone.
+    """The details of one run.
 
     Args:
         run: it.

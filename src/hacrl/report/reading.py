@@ -99,7 +99,7 @@ class RunData:
 
 
 def read_runs(paths: Sequence[Path]) -> list[RunData]:
-    """Read run folders, each once, with labels that tell them apart.
+    """Read run folders, each once, with distinct labels.
 
     Raises:
         UserError: a folder is not one of a run.

@@ -59,7 +59,7 @@ def matrices(run: RunData) -> Chart | None:
         for title, kind, value in _QUANTITIES
     ]
     caption = (
-        "A row learns, a column teaches; each square is the mean over a part of the run. "
+        "Rows learn, columns teach; each square is the mean over a part of the run. "
         "ω(learner, source) above 1: the learner is the more capable of the two. A source whose "
         "rows seldom teach is one whose answers are too far from what the learner would say, or "
         "too rarely better or worse than expected."
@@ -77,9 +77,9 @@ def flows(run: RunData) -> Chart | None:
         for title, kind, value in _QUANTITIES
     ]
     caption = (
-        "The same over the steps, as means over 7; learner ← source. Ratios drift towards 0 where "
-        "agents grow apart, and teaching ends with them; a share that falls while everybody "
-        "improves is as it should be, since fewer groups then hold a difference."
+        "The same over the steps, as means over 7; learner ← source. As agents diverge, ratios "
+        "drift towards 0 and fewer rows teach; a share that falls while all agents improve is "
+        "expected, since fewer groups then have different rewards."
     )
     return Chart("flows", "Who teaches whom, step by step", caption, panels)
 
@@ -99,8 +99,8 @@ def clipping(run: RunData) -> Chart | None:
         "Of the rows that were computed. Cross rows outside the interval teach nothing; own rows "
         "outside it lose their gradient on one side. Mostly below: the learner finds its peer's "
         "answers improbable, so a larger δ lets more of them in. Above, of cross rows: it finds "
-        "them more probable than their author did already. Own rows outside in numbers: the own "
-        "clip is narrow for the learning rate. Gaps: nothing was computed."
+        "them more probable than their author did. Many own rows outside: the own clip is narrow "
+        "for the learning rate. Gaps: nothing was computed."
     )
     return Chart("clipping", "Clipped or not", caption, panels) if panels else None
 
@@ -121,8 +121,8 @@ def bounds(run: RunData, lessons: Mapping[int, Sequence[Mapping[str, Any]]]) -> 
     caption = (
         "Sequence ratios s by the number of optimizer updates that the learner had made in the "
         f"step: median and middle 90%. Grey: where cross ratios pass, [1 − δ + m·δ_step, 1]. Steps "
-        f"{steps} only. Ratios far below the grey area mean agents that are far apart; a bound "
-        "that has reached 1 lets nothing in."
+        f"{steps} only. Ratios far below the grey area: the agents differ greatly. A bound "
+        "that has reached 1 excludes every cross row."
     )
     return Chart("bounds", "Ratios and the stepwise bound", caption, panels) if panels else None
 
@@ -136,8 +136,8 @@ def alignment(run: RunData) -> Chart | None:
     ]
     caption = (
         "Cosine of the gradients of J_hete and J_homo on a probe mini-batch (Theorem 4.3). "
-        "Above 0: what peers teach agrees with what the learner finds out itself. Around 0 it adds "
-        "something else; steadily below 0 peers pull the other way."
+        "Above 0: peers' rows agree with the learner's own. Around 0: they are unrelated. "
+        "Persistently below 0: they work against each other."
     )
     return Chart("alignment", "Gradient alignment", caption, panels) if panels else None
 

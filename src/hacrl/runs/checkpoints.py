@@ -136,8 +136,8 @@ def write_checkpoint(
         last = max((c.step for c in checkpoints(root)), default=None)
         kept = "there was none before" if last is None else f"step-{last:06d} is intact"
         raise UserError(
-            f"checkpoint {path}: cannot be written ({why_not_written(error)}); {kept}. Mend it, "
-            "free space if it is that, and continue with --resume"
+            f"checkpoint {path}: cannot be written ({why_not_written(error)}); {kept}. Fix "
+            "the cause, such as a full disk, and continue with --resume"
         ) from error
     prune(root, progress.completed, keep)
     return Checkpoint(path)
@@ -156,7 +156,7 @@ def newest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:
     Crashes leave folders that were never completed; these are passed over and named as well.
     """
     passed_over = [
-        f"{path.name.removesuffix('.part')}: its writing, or its removal, was not finished"
+        f"{path.name.removesuffix('.part')}: it was not completely written or removed"
         for path in sorted(root.glob("step-*.part"))
     ]
     for checkpoint in reversed(checkpoints(root)):
@@ -176,12 +176,12 @@ def best_checkpoint(root: Path) -> Checkpoint | None:
 def _score(checkpoint: Checkpoint) -> float | None:
     try:
         return checkpoint.progress().score
-    except (UserError, OSError):  # a damaged one is nobody's best
+    except (UserError, OSError):  # a damaged one cannot be the best
         return None
 
 
 def set_aside(root: Path, step: int | None) -> Checkpoint | None:
-    """Take the checkpoint after so many steps out of use, since its agents turned out useless.
+    """Set the checkpoint after `step` steps aside, since its agents turned out useless.
 
     Args:
         step: None if they have no checkpoint yet.
@@ -198,7 +198,7 @@ def set_aside(root: Path, step: int | None) -> Checkpoint | None:
 
 
 def prune(root: Path, completed: int, keep: int) -> None:
-    """Drop what is to be kept no longer after so many completed steps.
+    """Remove the checkpoints that are no longer kept after `completed` steps.
 
     A folder that goes becomes invisible first, so that a crash leaves none that is half gone.
     """

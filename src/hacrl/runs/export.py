@@ -69,7 +69,7 @@ def find_source(run: Path, agent: str | None = None, checkpoint: str | None = No
         UserError: there is no such run, agent or checkpoint.
     """
     if not (run / "recipe.yaml").is_file():
-        raise UserError(f"{run}: is no run folder (it has no recipe.yaml)")
+        raise UserError(f"{run}: is not a run folder (it has no recipe.yaml)")
     recipe = load_recipe(run / "recipe.yaml")
     if agent is None:
         if len(recipe.learners) > 1:
@@ -117,7 +117,7 @@ def export(source: Source, to: Path, *, merge: bool, note: Callable[[str], None]
     missed = step - len(learned)
     note(
         f"{agent} after step {step}, from {folder}"
-        + (f"; it learned in {len(learned)} of them, and was lost in between" if missed else "")
+        + (f"; it learned in {len(learned)} of them, and was missing in between" if missed else "")
     )
     adapter = (folder / ADAPTER_CONFIG).is_file()
     part = to.with_name(to.name + ".part")
@@ -128,7 +128,7 @@ def export(source: Source, to: Path, *, merge: bool, note: Callable[[str], None]
             if adapter and merge:
                 _merge(source, part, note)
             elif merge:
-                note(f"{agent} was trained as a whole; there is nothing to merge")
+                note(f"{agent} has no adapter; there is nothing to merge")
             card = model_card(run, source.recipe, agent, learned, adapter=adapter and not merge)
             (part / "README.md").write_text(card, "utf-8")
             part.rename(to)
@@ -185,7 +185,7 @@ def _checkpoint(root: Path, wanted: str) -> Checkpoint:
 
 @torch.no_grad()
 def _merge(source: Source, to: Path, note: Callable[[str], None]) -> None:
-    """Replace the adapter in a folder by the model that it makes of its base.
+    """Replace the adapter in a folder by the merged model.
 
     Merged and compared in single precision, whatever the base is stored in.
     """
@@ -196,7 +196,7 @@ def _merge(source: Source, to: Path, note: Callable[[str], None]) -> None:
     if trained.quantization != "none":
         note(
             f"{agent} was trained on a base in {trained.quantization}; it is merged into the "
-            "unquantized one, whose answers are a little different"
+            "unquantized model, whose answers differ slightly"
         )
     whole = spec.model_copy(update={"dtype": "float32", "device": "cpu", "lora": None})
     base = load_model(agent, whole)
@@ -205,8 +205,8 @@ def _merge(source: Source, to: Path, note: Callable[[str], None]) -> None:
         apart: Any = PeftModel.from_pretrained(base, str(source.folder), agent)
     if layer := tied_layer(agent, apart.get_base_model()):
         raise UserError(
-            f"agent {agent}: its adapter is on {layer}, whose weight is also another layer's, so "
-            "one cannot be merged without the other; export it without --merge"
+            f"agent {agent}: its adapter is on {layer}, whose weight is tied to another layer's, "
+            "so it cannot be merged; export it without --merge"
         )
     before = _logprobs(apart.eval())
     merged: PreTrainedModel = apart.merge_and_unload()

@@ -4,7 +4,7 @@ recipe.yaml             resolved, enough to repeat the run
 state.json              running, finished, interrupted or failed; versions; machines; clock
 metrics.jsonl           one object per step and agent
 rollouts/               every verified rollout, one Parquet file per step
-lessons/                what each learner made of each rollout, likewise
+lessons/                how each learner used each rollout, a file per step
 evaluations.jsonl       one object per evaluation, agent and held-out task, if there are any
 evaluations/step-N/     every answer to held-out problems after N steps
 checkpoints/step-N/     all agents after N steps, complete or invisible; see `runs.checkpoints`
@@ -118,11 +118,11 @@ class RunFolder:
             return
         if not overwrite:
             raise UserError(
-                f"run folder {path} exists; pass --resume to go on with it, --overwrite to replace "
+                f"run folder {path} exists; pass --resume to continue it, --overwrite to replace "
                 "it, or choose another with name=…"
             )
         if not (path / "recipe.yaml").is_file():
-            raise UserError(f"run folder {path} is not a run of ours; it is left alone")
+            raise UserError(f"run folder {path} is not a run of hacrl; it is left as it is")
 
     @property
     def metrics_path(self) -> Path:
@@ -182,7 +182,7 @@ class RunFolder:
     def add_faults(self, pool: Pool, reports: Iterable[LearnReport]) -> Path | None:
         """Store the rows of updates that were skipped, if there were any; the file that has them.
 
-        Each has the text of a rollout, and what the learner made of it.
+        Each has the text of a rollout, and how the learner used it.
         """
         rollouts = {(r.rollout.agent, r.rollout.prompt, r.rollout.sample): r for r in pool.rows}
         rows = [

@@ -36,7 +36,7 @@ def only_process(root: Path, name: str) -> Iterator[None]:
         ) from error
     except (OSError, ValueError) as error:  # a name of the path is too long, or root is a file
         raise UserError(
-            f"run folder {root / name} cannot be made: {first_line(error)}\n"
+            f"run folder {root / name} cannot be created: {first_line(error)}\n"
             "Choose another place with --runs, or a shorter name with name=…"
         ) from error
     try:

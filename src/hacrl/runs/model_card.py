@@ -28,8 +28,8 @@ _CARD = """---
 
 {% if peers -%}
 A language model that learned {{ tasks }} by reinforcement learning with verifiable rewards, from
-its own answers and from those of its peers ({{ method }}, [HACRL](https://arxiv.org/abs/2603.02604)).
-It stands alone: none of them is needed to use it.
+its own answers and from those of its peers ({{ method }},
+[HACRL](https://arxiv.org/abs/2603.02604)). It does not need its peers to be used.
 {%- else -%}
 A language model that learned {{ tasks }} by reinforcement learning with verifiable rewards
 ({{ method }}).

@@ -57,7 +57,7 @@ def damage(path: Path) -> str | None:
             if size != mark["bytes"]:
                 return f"{name} has {size} bytes instead of {mark['bytes']}"
             if _mark(file) != mark:
-                return f"{name} is not what was written"
+                return f"{name} has changed since it was written"
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).relative_to(path)} is missing"
     except OSError as error:

@@ -40,8 +40,8 @@ def explain_disk(folder: Path, then: str = "continue with --resume") -> Iterator
         yield
     except (OSError, SafetensorError) as error:
         raise UserError(
-            f"{folder}: cannot be written ({why_not_written(error)}); mend it, free space if "
-            f"it is that, and {then}"
+            f"{folder}: cannot be written ({why_not_written(error)}); fix the cause, "
+            f"such as a full disk, and {then}"
         ) from error
 
 

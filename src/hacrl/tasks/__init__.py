@@ -54,7 +54,7 @@ def load_prompts(tasks: Mapping[str, Task]) -> tuple[Prompt, ...]:
 def load_task(name: str, task: Task) -> tuple[Prompt, ...]:
     """All prompts of one task, in the order of its source, with the instruction applied.
 
-    The gold is stored as the source has it, be it an answer or a text that ends in one.
+    The reference answer is stored as the source has it, be it an answer or a text that ends in one.
 
     Raises:
         UserError: the source cannot be read, a row lacks what it needs, or there are no rows.
@@ -108,7 +108,7 @@ def _of_row(row: Row, task: Task, source: FieldSource) -> Problem:
         row, source.question, source.answer, answers=source.answers, metadata=source.metadata
     )
     if problem.system is not None and task.system is not None:
-        raise UserError(f"{row.place}: has a system message of its own; drop the task's system")
+        raise UserError(f"{row.place}: has its own system message; drop the task's system")
     return problem
 
 

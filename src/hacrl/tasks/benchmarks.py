@@ -1,8 +1,8 @@
 """The seven benchmarks of the paper: where each is, and how its rows are read.
 
-Whoever publishes one of them chooses the fields anew, so a row is read by what it has: the problem
-is `problem` or `question`; the gold answer is `answer`, else `final_answer`, else it stands at the
-end of `solution`.
+Every publisher of one of them chooses other field names, so a row is read by what it has: the
+problem is `problem` or `question`; the reference answer is `answer`, else `final_answer`, else it
+stands at the end of `solution`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ REGISTRY = {
 
 
 def benchmark_tasks(names: Sequence[str], data: Path | None = None) -> dict[str, Task]:
-    """A task for each benchmark, put and judged as the paper does.
+    """A task for each benchmark, with the paper's prompt and verifier.
 
     Args:
         names: of `REGISTRY`; `all` stands for the seven.

@@ -169,7 +169,7 @@ def _path_to_text(name: str, value: object) -> str | None:
 
 
 def _golds(row: Row, name: str, answers: Literal["all", "any"] | None) -> list[str]:
-    """The gold answer, or all that are right."""
+    """The reference answer, or all that are right."""
     value = _look_up(row, name, "answer")
     found: list[object] = [value]
     if isinstance(value, list) and len(value) > 1:

@@ -24,10 +24,10 @@ SUFFIXES = tuple(_READERS)
 
 
 def file_rows(path: Path) -> Iterator[Row]:
-    """The rows of a file whose name tells its format.
+    """The rows of a file whose name ends in its format.
 
     Raises:
-        UserError: the name tells none, or the file cannot be read.
+        UserError: the name has no known ending, or the file cannot be read.
     """
     suffix = format_of(path)
     if suffix is None:

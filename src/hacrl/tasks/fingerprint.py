@@ -1,4 +1,4 @@
-"""What tells whether two runs learn from the same prompts."""
+"""A fingerprint that is equal where two runs learn from the same prompts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(prompts: Iterable[Prompt]) -> str:
-    """SHA-256 over the prompts in their order: ids, texts and turns, golds and metadata.
+    """SHA-256 over the prompts in their order: ids, texts and turns, reference answers and
+    metadata.
 
     A checkpoint keeps it instead of the data, so that changed data are noticed and mended data
     are used.

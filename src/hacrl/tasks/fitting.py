@@ -66,7 +66,7 @@ def fitting(
             f"sampling.max_new_tokens: leaves no room for a prompt in the positions of agent "
             f"{worst}'s model, so none remain; lower it by {1 - limits[worst]} or more"
         )
-    if len(cramped) == len(limits):  # then prompts.max_tokens is no limit for anybody
+    if len(cramped) == len(limits):  # then prompts.max_tokens limits no agent
         remedy = "lower sampling.max_new_tokens, or shorten the prompts"
     if not kept:
         raise UserError(f"{message}; none remain: {remedy}")

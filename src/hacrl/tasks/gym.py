@@ -54,7 +54,7 @@ def _settings(name: str, spec: GeneratorSpec) -> dict[str, Any]:
         return dict(spec.config)
     if name not in CURRICULA:
         raise UserError(
-            f"source.difficulty: the generator {name} has no levels of difficulty; use its config"
+            f"source.difficulty: the generator {name} has no difficulty levels; use its config"
         )
     curriculum = create_curriculum(name)
     curriculum.set_global_level(spec.difficulty)

@@ -1,4 +1,4 @@
-"""What a verifier is told of a row besides question and answer."""
+"""What a verifier gets of a row besides question and answer."""
 
 from __future__ import annotations
 

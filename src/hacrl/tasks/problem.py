@@ -17,7 +17,7 @@ class Problem:
     Args:
         question: the problem itself.
         gold: the reference answer, or a text that ends in it.
-        metadata: what a verifier may need beyond the gold.
+        metadata: what a verifier may need beyond the reference answer.
         alternatives: further answers that are right as well.
         system: a system message that the problem brings along.
         history: turns of a conversation before the question.

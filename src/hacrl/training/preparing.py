@@ -198,8 +198,8 @@ def _footprints(recipe: Recipe, agents: Mapping[str, AgentFacts]) -> dict[str, F
 
 def _unmergeable(name: str, layer: str) -> str:
     return (
-        f"agent {name}: lora.target_modules has {layer}, whose weight is also another layer's; "
-        "`hacrl export --merge` will refuse the adapter, which can be used beside its model alone"
+        f"agent {name}: lora.target_modules has {layer}, whose weight is tied to another layer's; "
+        "`hacrl export --merge` will refuse the adapter, which can only be used unmerged"
     )
 
 
@@ -211,5 +211,5 @@ def _check_device(name: str, device: str) -> None:
             raise RuntimeError("it holds no numbers")
     except RuntimeError as error:
         raise UserError(
-            f"agent {name}: device {device!r} is none that torch knows; write auto, cpu or cuda:0"
+            f"agent {name}: torch knows no device {device!r}; write auto, cpu or cuda:0"
         ) from error

@@ -23,13 +23,14 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True)
 class AnyOf(Verifier):
-    """Puts the gold of a prompt and each of its alternatives to a verifier, and keeps the best.
+    """Puts the reference answer of a prompt and each of its alternatives to a verifier, and keeps
+    the best.
 
     All of them share the limit of time that one response has, and are judged one by one also where
     the verifier takes batches.
 
     Args:
-        verifier: judges by the gold of the prompt that it gets.
+        verifier: judges by the reference answer of the prompt that it gets.
     """
 
     verifier: Verifier

@@ -69,11 +69,11 @@ class Verifier(ABC):
 
     def wrong_responses(self, prompt: Prompt) -> dict[str, str]:
         """Responses that this verifier must not call right for a prompt, by what is wrong with
-        them. Empty if it knows none; for an audit of the prompt's gold."""
+        them. Empty if it knows none; for an audit of the prompt's reference answer."""
         return {}
 
     def why_not_verifiable(self, prompt: Prompt) -> str | None:
-        """What is wrong with the gold of a prompt that was found not verifiable, if known."""
+        """Why the reference answer of a prompt is not verifiable, if known."""
         return None
 
     def verdict(self, outcome: Outcome, answer: str | None = None) -> Verdict:

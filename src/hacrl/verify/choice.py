@@ -57,11 +57,11 @@ _INDEX = re.compile(r"\d{1,2}")
 
 @dataclass(frozen=True, slots=True)
 class Choice(Verifier):
-    """Right if the response names the letter of the gold.
+    """Right if the response names the letter of the reference answer.
 
     Args:
         marker: text after which an answer stands; None for no marker.
-        options: the letters there are. A gold that is a number counts them from 0.
+        options: the letters there are. A reference answer that is a number counts them from 0.
         correct, wrong: rewards.
     """
 
@@ -71,7 +71,7 @@ class Choice(Verifier):
     wrong: float = 0.0
 
     def screen(self, prompt: Prompt, response: str) -> Verdict:
-        """Decides everything. A gold that names no option is not verifiable."""
+        """Decides everything. A reference answer that names no option is not verifiable."""
         gold = self.gold(prompt.gold)
         if gold is None:
             return self.verdict(Outcome.NOT_VERIFIABLE)
@@ -81,7 +81,7 @@ class Choice(Verifier):
         return self.verdict(Outcome.RIGHT if answer == gold else Outcome.WRONG, answer)
 
     def gold(self, text: str) -> str | None:
-        """The letter that a gold text names, or whose number it is; None if it does neither."""
+        """The letter that a reference answer names or numbers; None if it does neither."""
         text = extract_gold(text, self.marker)
         if _INDEX.fullmatch(text):
             return self.options[int(text)] if int(text) < len(self.options) else None

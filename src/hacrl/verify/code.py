@@ -1,15 +1,15 @@
-"""Python answers, run together with their tests in a process of their own.
+"""Python answers, run together with their tests in a separate process.
 
 The answer is the last fenced block that is marked as Python, else the last one that is not marked
 at all, else the whole response. A block that is not closed is none: the response was cut. Only
 what follows the reasoning is read.
 
-The gold is Python code. It runs after the answer, in the same module (whose `__name__` is
-`answer`), and raises where the answer is wrong; what it raises nothing on is right. Tests that
-raise nothing on wrong programs either are not verifiable: they would pay for anything.
+The reference answer is Python code. It runs after the answer, in the same module (whose `__name__`
+is `answer`), and raises where the answer is wrong; what it raises nothing on is right. Tests that
+raise nothing on wrong programs either are not verifiable: they would reward anything.
 
-A gold that defines `check(candidate)`, as HumanEval's do, is called with the function that the
-problem's metadata name as `entry_point`.
+A reference answer that defines `check(candidate)`, as HumanEval's do, is called with the function
+that the problem's metadata name as `entry_point`.
 """
 
 from __future__ import annotations

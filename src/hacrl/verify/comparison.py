@@ -1,4 +1,4 @@
-"""Whether an answer is the gold: which of the ways to compare two answers applies.
+"""Whether an answer is the reference answer: which of the ways to compare two answers applies.
 
 Each way is taken only where what it compares is known to be of its kind: numerals with a base,
 named values, quantities, formulas. What is none of these is text.
@@ -24,7 +24,7 @@ _COORDINATES = frozenset("xyz")
 
 
 def same_answer(gold: str, answer: str) -> bool | None:
-    """Whether two normalized answers are the same; None if the gold cannot be read.
+    """Whether two normalized answers are the same; None if the reference answer cannot be read.
 
     Raises:
         Exception: whatever SymPy raises on expressions that it cannot compare.
@@ -57,8 +57,9 @@ def _same_named(
 ) -> bool | None:
     """Compare answers of which one at least gives values to names.
 
-    Names bind values. An answer without names is compared in the order of the gold; a gold without
-    names in the order of the alphabet, if the answer follows it or names coordinates.
+    Names bind values. An answer without names is compared in the order of the reference answer; a
+    reference answer without names in the order of the alphabet, if the answer follows it or names
+    coordinates.
     """
     if gold_names and answer_names:
         return _same_bindings(gold_names, answer_names)
@@ -149,7 +150,7 @@ def _unbracketed(text: str) -> list[str]:
 
 
 def _all(results: object) -> bool | None:
-    """True if all are; None if one gold of them cannot be read, and no other differs."""
+    """True if all are; None if a reference answer cannot be read, and no other differs."""
     found = list(results)  # type: ignore[call-overload]
     if any(result is False for result in found):
         return False

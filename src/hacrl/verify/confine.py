@@ -1,4 +1,4 @@
-"""Programs in processes of their own, under limits. What this is and is not: docs/rewards.md."""
+"""Programs in separate processes, under limits. What this is and is not: docs/rewards.md."""
 
 from __future__ import annotations
 

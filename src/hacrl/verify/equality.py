@@ -125,7 +125,7 @@ def _same_function(gold: object, answer: object) -> bool:
     r"""Whether two expressions have the same real value wherever both have one.
 
     SymPy does not simplify `\sqrt{1/n} - 1/\sqrt{n}` to zero, since it is none for negative n. It
-    is at all points where it is real, and so nobody would call the two different.
+    is at all points where it is real, and so the two count as equal.
     """
     if not isinstance(gold, Expr) or not isinstance(answer, Expr):
         return False

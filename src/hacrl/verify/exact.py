@@ -1,7 +1,8 @@
 r"""Equality of strings.
 
 Markup around all of an answer (`**Yes**`, `\text{Yes}`, `$Yes$`) and a final full stop are no part
-of it, in answer and gold alike. Everything else counts: case, white space inside, punctuation.
+of it, in answer and reference answer alike. Everything else counts: case, white space inside,
+punctuation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ __all__ = ["Exact"]
 
 @dataclass(frozen=True, slots=True)
 class Exact(Verifier):
-    """Right if answer and gold are the same string, markup around them and a full stop aside.
+    """Right if answer and reference answer are the same string, markup around them and a full stop
+    aside.
 
     Args:
         marker: text after which an answer stands; None if the whole response is the answer (what
@@ -31,7 +33,7 @@ class Exact(Verifier):
     wrong: float = 0.0
 
     def screen(self, prompt: Prompt, response: str) -> Verdict:
-        """Decides everything. The gold is not verifiable if it is empty."""
+        """Decides everything. The reference answer is not verifiable if it is empty."""
         marked = self.marker is not None
         gold = extract_gold(prompt.gold, self.marker) if marked else prompt.gold.strip()
         answer = whole_answer(response, self.marker)

@@ -1,4 +1,4 @@
-r"""Where the answer of a text stands: one rule for responses and for gold texts.
+r"""Where the answer of a text stands: one rule for responses and for reference texts.
 
 The rule, in this order:
 
@@ -10,7 +10,7 @@ The rule, in this order:
    braces a box holds the number, the command or the single letter behind it: `\boxed 42`.
 4. Else what follows the last marker (such as `####`) that something follows, up to the end of that
    line or, if it is no more than a heading (`#### Final Answer`), the next line that holds
-   something. See `lines` for what is no part of it: markup, a label, a sentence of its own.
+   something. See `lines` for what is no part of it: markup, a label, a separate sentence.
 5. Else the last number, where the caller allows it.
 6. Else there is no answer.
 
@@ -57,7 +57,7 @@ def extract_answer(text: str, marker: str | None, last_number: bool = False) -> 
 
 
 def extract_gold(text: str, marker: str | None) -> str:
-    """The gold answer: found by the same rule, or the whole text if it is an answer by itself."""
+    """The reference answer: extracted by the same rule, or the whole text."""
     return extract_answer(text, marker) or without_label(text.strip())
 
 

@@ -39,7 +39,7 @@ class Function(Verifier):
         correct, wrong: rewards that stand for True and False.
     """
 
-    slow: ClassVar[bool] = True  # nobody knows what it does
+    slow: ClassVar[bool] = True  # what it does is not known
 
     function: str
     size: int | None = None

@@ -1,9 +1,9 @@
 """The scorers of reasoning-gym. Some are slow or raise, so they run in workers only.
 
 Their traps: a text that merely contains the right answer earns a part of the score, and some
-generators give 0.01 for any number. So the answer is extracted first, by the rule of `extract`,
-and a score below the threshold is wrong. The scorer sees the answer with and without markup around
-it; the better score counts. A few scorers pay any answer to some problems: the audit names those.
+generators give 0.01 for any number. So the answer is extracted first, by the rule of `extract`, and
+a score below the threshold is wrong. The scorer sees the answer with and without markup around it;
+the better score counts. A few scorers accept any answer to some problems: the audit names those.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ReasoningGym(Verifier):
         """Whatever the scorer raises is raised, unless it is the answer's fault.
 
         Some scorers raise on answers in a form that they cannot read. Such an answer is wrong if
-        the scorer is content with the gold.
+        the scorer is content with the reference answer.
         """
         assert isinstance(case, _Entry)
         scorer, problem = _scorer(case.name), pickle.loads(case.problem)
@@ -99,7 +99,7 @@ class ReasoningGym(Verifier):
 
 
 def _score(scorer: _Scorer, answer: str, problem: dict[str, Any]) -> float:
-    """The scorer's word on an answer: 0 if it raises on that, but not on the gold."""
+    """The scorer's word on an answer: 0 if it raises on that, but not on the reference answer."""
     try:
         return float(scorer(answer, problem))
     except Exception:  # noqa: BLE001 - they raise anything

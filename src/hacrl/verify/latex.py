@@ -39,7 +39,7 @@ for _name in ("math_verify.parser", "math_verify.grader"):
     logging.getLogger(_name).addFilter(_is_news)
 
 
-@lru_cache(maxsize=256)  # the gold answer of a group is read once
+@lru_cache(maxsize=256)  # the reference answer of a group is read once
 def read(text: str) -> Basic | MatrixBase | None:
     """What a normalized formula means.
 

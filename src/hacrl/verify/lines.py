@@ -2,7 +2,7 @@ r"""What of a line is its answer: without markup around it, a label before it, a
 
 A person who reads `**#### 42**`, `#### 42 ####`, `#### The answer is 42` or
 `#### 42 I hope this helps.` reads 42. Nouns and units stay (`42 apples`): what they mean is for the
-verifier to judge. Words are taken for a sentence of their own only behind a number or a formula,
+verifier to judge. Words are taken for a separate sentence only behind a number or a formula,
 or where they are one of the phrases with which models take their leave.
 """
 

@@ -2,13 +2,13 @@ r"""Mathematical answers, compared by value.
 
 Accepted for each other, among others: fractions, decimals and percentages; `\pi/4` and `pi/4`;
 `\text{21}` and 21; numbers with and without a unit, a currency sign or separated thousands; sets in
-any order; rearranged equations; `x=5` for a gold of 5. Two plain decimal numbers are compared
-exactly; for everything else see `comparison`.
+any order; rearranged equations; `x=5` for a reference answer of 5. Two plain decimal numbers are
+compared exactly; for everything else see `comparison`.
 
 Strict on purpose, kept as a table in the tests: a subtraction of plain numbers is a range or a date
 (`7-5` is not 2), a row of letters is a word (`xy` is not `yx`), a numeral without its base is in
-base ten, a ratio is a text (`2:3` is not 2/3), and `i^2` is not -1. Not verifiable: golds that
-belong to a formula but that the parser cannot read.
+base ten, a ratio is a text (`2:3` is not 2/3), and `i^2` is not -1. Not verifiable: reference
+answers that belong to a formula but that the parser cannot read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hacrl.verify.normalize import normalize, plain_number
 __all__ = ["MAX_ANSWER", "Math"]
 
 MAX_ANSWER = 1_000
-"""Characters. A longer answer is wrong without being parsed, a longer gold is not verifiable."""
+"""Characters. A longer answer is wrong without being parsed, a longer reference not verifiable."""
 
 
 class _Pair(NamedTuple):
@@ -34,7 +34,7 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Math(Verifier):
-    """Right if answer and gold have the same mathematical value.
+    """Right if answer and reference answer have the same mathematical value.
 
     Args:
         marker: text after which an answer stands; None for no marker.
@@ -50,7 +50,7 @@ class Math(Verifier):
     def screen(self, prompt: Prompt, response: str) -> Verdict | Case:
         """Decides responses without an answer, answers that are too long, and plain numbers.
 
-        A response without an answer is wrong whatever the gold is.
+        A response without an answer is wrong whatever the reference answer is.
         """
         answer = extract_answer(response, self.marker, self.last_number)
         if answer is None:

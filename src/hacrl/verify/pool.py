@@ -1,7 +1,7 @@
 """Verifiers under a hard limit of time and memory, in worker processes that can be killed.
 
 A thread cannot be killed and a signal reaches neither other threads nor C code, so what may take
-for ever runs in processes of its own. What a verifier's `screen` decides never goes there.
+for ever runs in separate processes. What a verifier's `screen` decides never goes there.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class VerifierPool:
 
                 raise UserError(
                     f"tasks.{task}.verifier: failed on {count} of {total} responses, first with: "
-                    f"{short(self.first_errors[task])}\nmend what it complains about, or raise "
+                    f"{short(self.first_errors[task])}\nfix that, or raise "
                     f"verification.max_errors, which is {self.max_errors:g}"
                 )
 

@@ -84,7 +84,7 @@ _NAMES = {
     "degrees Fahrenheit": "degF", "degree Fahrenheit": "degF", "Fahrenheit": "degF",
 }  # fmt: skip
 _COUNTED = "counted"
-"""Dimension of plural nouns, each a kind of its own."""
+"""Dimension of plural nouns, each a separate kind."""
 
 
 class Quantity(NamedTuple):
@@ -146,7 +146,8 @@ def read_quantity(text: str, *, letters: bool = False) -> Quantity | None:
 
 
 def scale(gold: str, answer: str) -> float | None:
-    """What a value in the unit of the answer is multiplied by to be one in the unit of the gold.
+    """What a value in the unit of the answer is multiplied by to be one in the unit of the
+    reference answer.
 
     None if the units do not measure the same. Temperatures with different zeros do not.
     """

@@ -2,7 +2,7 @@ r"""Whether an answer is a formula, and the comparison of those that are not.
 
 A text is a formula if it consists of what is known to belong to one: numbers, letters, operators,
 and the LaTeX commands below. Everything else is text, and text is compared as text. This way round
-nothing is ever read as a product of its letters because nobody thought of excluding it.
+nothing is ever read as a product of its letters because it was not excluded.
 """
 
 from __future__ import annotations

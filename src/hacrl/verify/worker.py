@@ -97,14 +97,14 @@ def _prepared(setup: bytes) -> Mapping[str, Verifier]:
     for verifier in verifiers.values():
         verifier.prepare()
     with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
-        # The hard limit stays: the programs that a verifier starts have limits of their own.
+        # The hard limit stays: the programs that a verifier starts have their own limits.
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (_address_space() + memory, hard))
     return dict(verifiers)
 
 
 def _address_space() -> int:
-    """Bytes that this process has mapped; 0 where the system does not tell."""
+    """Bytes that this process has mapped; 0 where the system does not say."""
     try:
         pages = Path("/proc/self/statm").read_text().split()[0]
     except OSError:

@@ -1,7 +1,7 @@
 """Worker processes, each with one call at a time, that can be killed and replaced.
 
-Every worker has a connection of its own, so whatever one does, or does not do, is noticed at once
-and is nobody else's trouble.
+Every worker has its own connection, so whatever one does, or does not do, is noticed at once
+and does not affect the others.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Workers:
         try:
             return self._run(calls)
         except BaseException:
-            self.close()  # what is under way is nobody's any more
+            self.close()  # what is under way is abandoned
             raise
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class _Worker:
         return max(self._deadline - time.monotonic(), 0.0)
 
     def begin(self, number: int, call: Call) -> None:
-        """Hand over a call. If that fails, the process has ended, which `look` tells."""
+        """Hand over a call. If that fails, the process has ended, which `look` reports."""
         self.number, self.is_idle = number, False
         with suppress(OSError):
             self._connection.send(call)

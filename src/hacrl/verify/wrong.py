@@ -1,8 +1,8 @@
 """Wrong programs, and what they say about tests: whether they can fail at all.
 
-Tests that only define something, that nobody calls or that hold but data pass for every program,
-and would pay for it. Which tests those are shows when programs are tried that no test should let
-pass.
+Tests that only define something, that nothing calls or that contain only data pass for every
+program, and would reward it. Which tests those are shows when programs are tried that no test
+should let pass.
 """
 
 from __future__ import annotations

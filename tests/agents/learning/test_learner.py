@@ -1,4 +1,4 @@
-"""The update: exactness of its shortcuts, splits, and what it reports (rows B16, B23-B25)."""
+"""The update: exactness of its shortcuts, splits, and what it reports."""
 
 from __future__ import annotations
 

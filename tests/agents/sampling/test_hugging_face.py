@@ -1,4 +1,4 @@
-"""Exact log-probabilities of what was sampled; rows B19 and B25; stop ids; seeds."""
+"""Exact log-probabilities of what was sampled; stop ids; seeds."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@
 
   function lessons(parent, list) {
     if (!list.length) {
-      make(parent, "p", "label", "nobody learned from it");
+      make(parent, "p", "label", "no agent learned from it");
       return;
     }
     const table = make(parent, "table");
@@ -78,7 +78,7 @@
       const question = make(place, "div", "question");
       make(question, "p", "label", "prompt " + one.id);
       make(question, "div", "text", one.text);
-      make(question, "p", "label", "gold");
+      make(question, "p", "label", "reference answer");
       make(question, "div", "text", one.gold);
       const answers = make(place, "div", "answers");
       const wanted = agent.value === "0" ? null : agents[Number(agent.value) - 1];
