@@ -3,7 +3,7 @@
 - `data_plane`: a pool of 1,000 rollouts to the object store and back to records, as Arrow columns
   and, for comparison, as pickled records. Median over rounds.
 - `overhead_per_step`: seconds of `sample` and `learn` with agents that answer at once, at several
-  numbers of agents: what is left when nobody works. All agents are on one machine.
+  numbers of agents: what is left when no agent computes. All agents are on one machine.
 - `speed_up`: seconds of a step of two bundled models, in one process one after another, and on Ray
   with one core each. Medians over the steps, the first left out.
 - `recovery`: seconds from the end of an agent's process to the first phase of the repeated step.

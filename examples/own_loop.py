@@ -8,7 +8,7 @@ import hacrl
 
 
 def rule(joint: hacrl.JointSet) -> hacrl.Judgement:
-    """Everybody is compared with the mean of all; peers' responses count half."""
+    """Each response is compared with the mean of all; peers' responses count half."""
     rewards_JPG = joint.rewards_JPG.nan_to_num(0.0)
     centred_JPG = rewards_JPG - rewards_JPG.mean(dim=(0, 2), keepdim=True)
     n = len(joint.agents)

@@ -3,7 +3,7 @@
     python -m scripts.instruction_sets
 
 torch, oneDNN and MKL look at the processor and cut their sums into vectors as wide as it has. By
-their own variables they can be held to narrower ones, and then compute as on a lesser processor.
+their own variables they can be limited to narrower ones, and then compute as on an older processor.
 """
 
 from __future__ import annotations

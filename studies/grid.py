@@ -197,7 +197,7 @@ class Grid(_Strict):
         return recipe_from_dict(raw, [*own, *self.changes])
 
     def alone(self, method: str) -> bool:
-        """Whether nobody shares in a method, so that its cells are single agents."""
+        """Whether no agent shares in a method, so that its cells are single agents."""
         return self.methods[method].get("method") in ("grpo", "gspo", "gspo_x2")
 
     def _cells(

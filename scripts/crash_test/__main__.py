@@ -78,7 +78,7 @@ def crash(
     """Kill runs below a folder until there have been so many kills.
 
     Args:
-        tell: is told of every run.
+        tell: called with a line about every run.
     """
     recipe, draw, tally = make_recipe(STEPS), random.Random(seed), Tally()
     _finish(start(recipe, folder / "warm-up"))  # the server has to start as well
@@ -142,7 +142,7 @@ def _wait(process: ForkServerProcess, until: Callable[[], bool], seconds: float)
 def _finish(process: ForkServerProcess) -> None:
     process.join()
     if process.exitcode != 0:
-        raise SystemExit(f"a run that nobody killed ended with code {process.exitcode}")
+        raise SystemExit(f"a run that was not killed ended with code {process.exitcode}")
 
 
 if __name__ == "__main__":

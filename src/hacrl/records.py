@@ -107,7 +107,7 @@ class Rollout:
         sample: 0-based number within the group.
         policy_version: number of optimizer updates its author had made.
         text: the decoded response without the end token. Where the author's prompt ends in an
-            opening of reasoning such as `<think>`, it begins with that, which nobody drew.
+            opening of reasoning such as `<think>`, it begins with that, which was not sampled.
         logprob: log π_old(y), the sum over the author's own tokens, end token included, in nats at
             the sampling temperature (Eq. 11).
         length: |y| in the author's tokens, end token included.

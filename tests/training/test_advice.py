@@ -41,7 +41,7 @@ def test_what_is_worth_saying() -> None:
     unscored = said(scored=60, unscored=4, outcomes={"right": 60, "scorer_error": 4})
     assert "4 of 64 responses could not be scored" in unscored
     assert "scorer_error 4" in unscored
-    assert "40 of 64 responses hold no answer" in said(outcomes={"no_answer": 40, "wrong": 24})
+    assert "40 of 64 responses contain no answer" in said(outcomes={"no_answer": 40, "wrong": 24})
     assert "40% of responses hit sampling.max_new_tokens" in said(truncated=0.4)
     assert "95% of lee's rows are clipped" in said(
         sources={"lee": {"inside": 0.05, "ratio_mean": 0.6}}
@@ -53,7 +53,7 @@ def test_what_is_worth_saying() -> None:
 def test_a_difference_in_form_is_named_as_what_it_does_to_the_ratio() -> None:
     bad = {"outcomes": {"no_answer": 40, "wrong": 24}}
     (apart,) = Advisor().advise([row(**bad), row(agent="lee")])
-    assert "kim: 40 of 64 responses hold no answer in the expected form, of lee 0 of 64" in apart
+    assert "kim: 40 of 64 responses contain no answer in the expected form, of lee 0 of 64" in apart
     assert "ω takes this difference in form for one in capability" in apart
     both = Advisor().advise([row(**bad), row(agent="lee", **bad)])
     assert len(both) == 2

@@ -102,7 +102,7 @@ def test_a_changed_file_is_an_error_unless_insisted(raw: dict[str, Any], tmp_pat
         train(more, tmp_path / "runs", resume=True)
     assert str(caught.value) == (
         "agents.kim.chat_template: plain.jinja is not what it was when step-000001 was written "
-        "(and 1 more); undo that, or insist with --accept-changes"
+        "(and 1 more); undo that, or accept it with --accept-changes"
     )
     notes = Notes()
     train(more, tmp_path / "runs", notes, resume=True, accept_changes=True)

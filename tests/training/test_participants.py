@@ -271,7 +271,7 @@ def test_a_source_of_nobody_is_a_caution(mixed: Raw) -> None:
     assert cautions(recipe_from_dict(mixed)) == []
     found = cautions(recipe_from_dict(mixed, ["sharing={kim: [lee]}"]))
     assert found == [
-        "agents.old: does not learn, and nobody learns from it; list it in sharing, or drop it"
+        "agents.old: does not learn, and no agent learns from it; list it in sharing, or drop it"
     ]
 
 

@@ -1,4 +1,4 @@
-"""What takes part in a run: everybody answers prompts, and most learn from all answers.
+"""Participants of a run: all answer prompts, and most learn from all answers.
 
 A fleet holds either kind, and so may be given any object that has these methods.
 """

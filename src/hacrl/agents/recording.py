@@ -42,7 +42,7 @@ class Recording:
         return None
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> list[int]:
-        """0 for each: nobody reads them here."""
+        """0 for each: they are not used for recorded rollouts."""
         return [0] * len(prompts)
 
     def matched(self, prompts: Sequence[Prompt]) -> int:

@@ -30,7 +30,7 @@ class Respondent:
 
     Args:
         policy: model and tokenizer.
-        decoding: how it draws responses unless told otherwise.
+        decoding: how it draws responses by default.
         seed: of the run.
         sampler: draws them; None lets the policy's own model do it.
         residence: where the model is while it works; None: it stays where it is.

@@ -97,7 +97,7 @@ def _checked(result: Any, joint: JointSet, name: str) -> Judgement:
         )
     if bool(values.isinf().any()):
         raise UserError(f"method.function: {name} returned an infinite advantage")
-    # What could not be scored, and what may not be learned from, is used by nobody.
+    # What could not be scored, and what may not be learned from, is used by no learner.
     allowed = joint.member_KJ[:, :, None, None] & ~joint.rewards_JPG.isnan()[None]
     used = torch.where(allowed, values.double(), math.nan)
     metrics = {

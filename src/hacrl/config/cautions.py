@@ -19,8 +19,8 @@ def cautions(recipe: Recipe) -> list[str]:
     for name in recipe.agents:
         if name not in recipe.learners and name not in heard:
             found.append(
-                f"agents.{name}: does not learn, and nobody learns from it; list it in sharing, or "
-                "drop it"
+                f"agents.{name}: does not learn, and no agent learns from it; list it in "
+                "sharing, or drop it"
             )
     for name, agent in recipe.learners.items():
         key, dtype = f"agents.{name}.dtype", agent.dtype

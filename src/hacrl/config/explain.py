@@ -19,7 +19,7 @@ _MEMBERS = ("dict[", "list[", "tuple[", "literal[", "function-")
 """How pydantic begins the name of a union's member that is no model."""
 
 _TAGS: dict[type[BaseModel], str] = {AgentSpec: "model", RecordingSpec: "recording"}
-"""Of members of a union that is told apart by another key than `type`."""
+"""Of members of a union whose discriminator is not `type`."""
 
 _LONGEST_REASON = 400
 

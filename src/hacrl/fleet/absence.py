@@ -19,7 +19,7 @@ class Absences:
         retries: how often each agent is taken back.
         reload: begins to load an agent of that name in new processes.
         explain: why an agent failed to start.
-        note: is told of returns; from any thread.
+        note: called when an agent returns, from any thread.
     """
 
     def __init__(

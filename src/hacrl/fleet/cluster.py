@@ -18,7 +18,7 @@ __all__ = ["Connection", "connect", "is_alive", "share"]
 
 Connection = Literal["found", "joined", "own"]
 """Whose the cluster is: the program was connected before, the run has joined one, or has started
-one on this machine, which nobody else can join."""
+one on this machine, which no other machine can join."""
 
 _LOCAL = "local"
 _REACHED = 5.0
@@ -31,7 +31,7 @@ def connect(recipe: Recipe, note: Callable[[str], None]) -> Connection:
     """Join the cluster that the recipe names, or start one on this machine.
 
     Args:
-        note: is told where Ray's files are, if that is not where the environment says.
+        note: called with where Ray's files are, if that is not where the environment says.
 
     Raises:
         UserError: there is none at the address, or none can be started.

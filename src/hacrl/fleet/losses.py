@@ -59,7 +59,7 @@ speak of actors and tasks, and change with its version."""
 @dataclass(frozen=True, slots=True)
 class Loss:
     """An agent that is gone. `place` is None if it was never anywhere, `rank` if it has but one or
-    nobody knows which of them failed; then the place is that of the first."""
+    it is not known which of them failed; then the place is that of the first."""
 
     agent: str
     place: Place | None

@@ -25,7 +25,7 @@ def open_fleet(
 
     Args:
         run: its folder.
-        note: is told what is worth reading.
+        note: called with lines worth showing.
 
     Raises:
         UserError: Ray is not installed, or cannot be reached.

@@ -32,8 +32,8 @@ def threads(recipe: Recipe, name: str) -> int:
 
 
 def obstacle(recipe: Recipe, agent: str | None = None) -> str | None:
-    """Why the agents cannot all be placed on the nodes that the cluster has now, if nobody else
-    used them; None if nothing speaks against it.
+    """Why the agents cannot all be placed on the cluster's present nodes, even if no other program
+    used them; None if they can.
 
     Args:
         agent: speak of what concerns this one alone.

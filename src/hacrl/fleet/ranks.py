@@ -131,7 +131,7 @@ class Ranks:
                 rank,
                 self._wanted
                 | {
-                    "max_restarts": 0,  # one alone would find nobody to meet
+                    "max_restarts": 0,  # one alone would find no other rank
                     "scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, rank),
                 },
             )

@@ -52,7 +52,7 @@ class RayFleet:
 
     Args:
         run: absolute path of the run folder, which every node of the cluster must see.
-        note: is told what is worth reading; from any thread.
+        note: called with lines worth showing, from any thread.
 
     Attributes:
         places: where each agent is, or was last; of several ranks, the first.
@@ -219,7 +219,7 @@ class RayFleet:
             raise UserError(f"agents.{name}.resources: {first_line(error)}") from error
 
     def _check_room(self) -> None:
-        """Wait for nodes where some may join, refuse where nobody can."""
+        """Wait for nodes where some may join, refuse where none can."""
         missing = placing.obstacle(self._recipe)
         if missing and self._connection == "own":
             raise UserError(

@@ -11,7 +11,7 @@ def turns(devices: Mapping[str, Set[str]]) -> list[list[str]]:
     """Groups of agents that have no device in common, one after another; as few as fit greedily.
 
     Args:
-        devices: of each agent; an agent without any is in nobody's way.
+        devices: of each agent; an agent without any blocks no other.
     """
     groups: list[tuple[list[str], set[str]]] = []
     for name, own in devices.items():

@@ -1,4 +1,4 @@
-"""The clock that chat templates see: it stands still at the start of a run."""
+"""The clock that chat templates see: fixed at the start of a run."""
 
 from __future__ import annotations
 

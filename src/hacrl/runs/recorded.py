@@ -85,8 +85,7 @@ def read_recorded(
         agent = known[0] if known else ""
     if agent not in known:
         raise UserError(
-            f"agent: {run} has no rollouts of {agent}; it has those of "
-            f"{', '.join(known) or 'nobody'}"
+            f"agent: {run} has no rollouts of {agent}; it has those of {', '.join(known) or 'none'}"
         )
     chosen: dict[PromptKey, Sequence[Recorded]] = {}
     for path in reversed(files):

@@ -16,7 +16,7 @@ def fingerprint(prompts: Iterable[Prompt]) -> str:
     """SHA-256 over the prompts in their order: ids, texts and turns, reference answers and
     metadata.
 
-    A checkpoint keeps it instead of the data, so that changed data are noticed and mended data
+    A checkpoint keeps it instead of the data, so that changed data are noticed and corrected data
     are used.
     """
     digest = hashlib.sha256()

@@ -89,7 +89,7 @@ def _format_notes(
     agent, (missed, total) = row["agent"], _missed(row)
     if missed <= _NO_ANSWER * total:
         return
-    text = f"{agent}: {missed} of {total} responses hold no answer in the expected form"
+    text = f"{agent}: {missed} of {total} responses contain no answer in the expected form"
     best = min((one for one in rows if _missed(one)[1]), key=_share_missed)
     if _share_missed(row) - _share_missed(best) > _APART:
         few, of = _missed(best)

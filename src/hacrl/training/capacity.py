@@ -15,7 +15,7 @@ _EACH = 4
 
 
 def check_processes(recipe: Recipe) -> None:
-    """See that a recipe does not start so many threads or processes that this machine stands still.
+    """Refuse a recipe that would start more threads or processes than this machine can run.
 
     More than there are processors is allowed, since a run repeats bit for bit with the same number
     of threads alone. The threads of a cluster are those of its nodes.

@@ -71,7 +71,7 @@ class Loggers:
     Args:
         recipe: of the run; it is logged as well.
         folder: of the run.
-        note: is told when a logger is switched off.
+        note: called with a message when a logger is switched off.
         start: completed steps of a run that is resumed; what was logged after them is logged again.
     """
 

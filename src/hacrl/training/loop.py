@@ -49,14 +49,14 @@ def co_train(
     phases: Phases,
     before_learning: Callable[[], None],
 ) -> Iterator[Step]:
-    """Let every learner of the fleet learn from everybody's verified rollouts, step by step.
+    """Let every learner of the fleet learn from all agents' verified rollouts, step by step.
 
     Args:
         sharing: for every learner, the peers that it learns from, which need not learn themselves.
         steps: numbers of the steps to make.
         group_size: G, responses per agent and prompt.
         phases: times each phase and may end the run before one.
-        before_learning: returns when agents may change: nobody reads their weights any more.
+        before_learning: returns when agents may change, since nothing reads their weights any more.
     """
     for step in steps:
         batch = prompts.batch(step)

@@ -84,8 +84,8 @@ class Recorder:
     def _score(self, values: Mapping[str, float | None]) -> float | None:
         """The mean over learners. Without one of them it could not be compared with the others'."""
         known = [value for value in values.values() if value is not None]
-        everybody = values.keys() == self._recipe.learners.keys()
-        return sum(known) / len(known) if known and everybody else None
+        complete = values.keys() == self._recipe.learners.keys()
+        return sum(known) / len(known) if known and complete else None
 
     def _refuse_endless_skipping(
         self, metrics: Sequence[Mapping[str, Any]], faults: Path | None

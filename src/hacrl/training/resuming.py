@@ -14,7 +14,7 @@ from hacrl.runs.versions import library_versions
 
 __all__ = ["check_data", "find_checkpoint", "note_machines"]
 
-_INSIST = "undo that, or insist with --accept-changes"
+_ACCEPT = "undo that, or accept it with --accept-changes"
 
 
 def find_checkpoint(
@@ -25,7 +25,7 @@ def find_checkpoint(
     Args:
         run: its folder, which may not exist yet.
         accept_changes: continue although the recipe differs in what is learned.
-        note: is told what was passed over, and which differences do not matter.
+        note: called with what was skipped, and which differences do not matter.
 
     Returns:
         None if the run has never come to a checkpoint: it starts from the beginning.
@@ -90,7 +90,7 @@ def check_data(
         if progress.files.get(place, mark) != mark
     ]
     if texts and not accept_changes:
-        raise UserError(f"{texts[0]}{_and_more(texts)}; {_INSIST}")
+        raise UserError(f"{texts[0]}{_and_more(texts)}; {_ACCEPT}")
     for text in texts:
         note(f"{text}; accepted")
     for name, now in library_versions().items():
@@ -128,7 +128,7 @@ def _check_recipe(
         saved = checkpoint.recipe()
     except UserError as error:
         if not accept_changes:
-            raise UserError(f"{error}\nIt was written by another version; {_INSIST}") from error
+            raise UserError(f"{error}\nIt was written by another version; {_ACCEPT}") from error
         return
     if strangers := recipe.agents.keys() - saved.agents.keys():
         raise UserError(
@@ -144,7 +144,7 @@ def _check_recipe(
     if serious and not accept_changes:
         more = _and_more(serious)
         raise UserError(
-            f"the recipe is not that of {checkpoint.path}: {serious[0]}{more}; {_INSIST}"
+            f"the recipe is not that of {checkpoint.path}: {serious[0]}{more}; {_ACCEPT}"
         )
     for change in found:
         note(f"changed since {checkpoint.path.name}: {change}")

@@ -63,7 +63,7 @@ def train(
         accept_changes: resume although the recipe or the data differ from the checkpoint's.
 
     Raises:
-        UserError: something that the user can mend.
+        UserError: something that the user can correct.
         Interrupted: Ctrl-C or SIGTERM, after the phase in progress; the agents as they are have
             been saved, and can go on from there.
     """
@@ -92,8 +92,8 @@ def train(
             except AgentLost as lost:
                 if left == 0:
                     raise UserError(
-                        f"{lost}\nIt was the last of fleet.retries; mend it, and --resume goes on "
-                        "from the newest checkpoint"
+                        f"{lost}\nIt was the last of fleet.retries; correct it, and --resume goes "
+                        "on from the newest checkpoint"
                     ) from lost
                 left -= 1
                 observer.note(f"{lost}; going on from the newest checkpoint")

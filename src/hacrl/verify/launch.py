@@ -42,7 +42,7 @@ def main() -> None:
         _limit(resource.RLIMIT_NPROC, limits["processes"])
     _limit(resource.RLIMIT_AS, limits["memory"])
     _limit(resource.RLIMIT_FSIZE, limits["file"])
-    _limit(resource.RLIMIT_CPU, limits["processor"])  # should nobody be there to end it
+    _limit(resource.RLIMIT_CPU, limits["processor"])  # in case no parent is left to end it
     _limit(resource.RLIMIT_CORE, 0)
     os.execvp(argv[0], argv)
 

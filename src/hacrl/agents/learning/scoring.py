@@ -45,7 +45,7 @@ def scored(
     for chunk in micro_batches(range(len(unique)), prompt_lengths, token_budget):
         with context():
             shared = PromptPass(policy, [unique[p] for p in chunk])
-        shared.lend()
+        shared.detach()
         width = max(prompt_lengths[p] for p in chunk)
         place = {row: i for i, p in enumerate(chunk) for row in rows_of[unique[p]]}
         lengths = {row: len(responses[row]) for row in place}

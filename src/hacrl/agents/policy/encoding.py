@@ -114,7 +114,7 @@ def _split(policy: Reader, prompt: Prompt, text: str, *, template: bool) -> list
     if again + rest != text:
         raise UserError(
             f"agent {policy.name}: its chat template changes the text of prompt {prompt.id}, so "
-            "its control tokens cannot be told from the text's; drop split_special_tokens"
+            "its control tokens cannot be distinguished from text; drop split_special_tokens"
         )
     ids += tokenizer.encode(rest, add_special_tokens=False)
     return ids

@@ -159,7 +159,7 @@ def load_policy(
         clock: what the chat template takes for now; None is the present.
 
     Raises:
-        UserError: anything about the model that the recipe's author can mend.
+        UserError: anything about the model that the recipe's author can correct.
     """
     if tokenizer is None:
         load_config(name, spec)  # what is no language model may have no tokenizer either

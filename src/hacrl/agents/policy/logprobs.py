@@ -137,7 +137,7 @@ class _TargetLogProb(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (gradient,) = gradients
-        logprobs, target = ctx.saved_tensors  # nobody else's, so softmax can take their place
+        logprobs, target = ctx.saved_tensors  # used here alone, so softmax can overwrite them
         scaled = logprobs.exp_().mul_(-gradient[:, None])
         return scaled.scatter_add_(1, target[:, None], gradient[:, None]), None
 

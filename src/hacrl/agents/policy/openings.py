@@ -2,7 +2,7 @@
 
 Where a chat template, or a plain prompt, ends in an opening of reasoning such as `<think>`, the
 model writes what comes after it. The text of its response begins with that opening all the same:
-else nobody could tell reasoning that was cut from an answer, and a peer whose prompts have no such
+otherwise truncated reasoning looks like an answer, and a peer whose prompts have no such
 end would learn to close what nothing has opened. The author writes the opening with probability 1,
 so its log-probability stays that of the tokens it drew.
 """

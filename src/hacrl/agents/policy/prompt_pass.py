@@ -1,6 +1,6 @@
 """One forward pass of a prompt for all of its responses.
 
-The samples of a group have their prompt in common. Its keys and values are computed once and lent
+The samples of a group have their prompt in common. Its keys and values are computed once and shared
 to every response, in sampling and in learning. This is the plain computation in another order:
 log-probabilities and gradients are the same up to rounding.
 
@@ -55,23 +55,23 @@ class PromptPass:
         )
         self._last_PH = hidden_PLH[:, -1]
         self._computed: list[Tensor] = []
-        self._lent: list[Tensor] = []
+        self._detached: list[Tensor] = []
 
-    def lend(self) -> None:
+    def detach(self) -> None:
         """Let responses start from here, each with a graph of its own.
 
         Their gradients with regard to the prompts add up until `backward` carries them on.
         """
         layers: list[Any] = self._cache.layers
         self._computed = [self._last_PH, *(x for la in layers for x in (la.keys, la.values))]
-        self._lent = [x.detach().requires_grad_(x.requires_grad) for x in self._computed]
+        self._detached = [x.detach().requires_grad_(x.requires_grad) for x in self._computed]
 
     def backward(self) -> None:
         """Carry the gradients of all responses so far through the prompts, if there are any."""
         pairs = [
-            (x, lent.grad)
-            for x, lent in zip(self._computed, self._lent, strict=True)
-            if lent.grad is not None
+            (x, detached.grad)
+            for x, detached in zip(self._computed, self._detached, strict=True)
+            if detached.grad is not None
         ]
         if pairs:
             torch.autograd.backward([x for x, _ in pairs], [grad for _, grad in pairs])
@@ -91,14 +91,14 @@ class PromptPass:
         width = int(length_R.max())
         ids_RT = torch.tensor([[*r, *[policy.pad_id] * (width - len(r))] for r in responses])
         ids_RT, mask_RT = ids_RT.to(device), length_mask(length_R, width).to(device)
-        hidden_RTH = self._lent[0][prompt_R][:, None]
+        hidden_RTH = self._detached[0][prompt_R][:, None]
         if width > 1:  # the last token predicts nothing
             rest_RTH = policy.hidden_states(
                 ids_RT[:, :-1],
                 torch.cat([self._mask_PL[prompt_R], mask_RT[:, :-1].long()], dim=1),
                 position_ids=self._length_P[prompt_R, None]
                 + torch.arange(width - 1, device=device),
-                cache=self._lent_cache(prompt_R),
+                cache=self._detached_cache(prompt_R),
             )
             hidden_RTH = torch.cat([hidden_RTH, rest_RTH], dim=1)
         logprob_N = token_logprobs(policy, hidden_RTH[mask_RT], ids_RT[mask_RT], temperature)
@@ -123,11 +123,11 @@ class PromptPass:
             self._length_P[prompt_R],
         )
 
-    def _lent_cache(self, prompt_R: Tensor) -> Cache:
+    def _detached_cache(self, prompt_R: Tensor) -> Cache:
         cache = copy.copy(self._cache)
         layers: list[Any] = [copy.copy(layer) for layer in self._cache.layers]
         for i, layer in enumerate(layers):
-            layer.keys = self._lent[1 + 2 * i].index_select(0, prompt_R)
-            layer.values = self._lent[2 + 2 * i].index_select(0, prompt_R)
+            layer.keys = self._detached[1 + 2 * i].index_select(0, prompt_R)
+            layer.values = self._detached[2 + 2 * i].index_select(0, prompt_R)
         cache.layers = layers
         return cache

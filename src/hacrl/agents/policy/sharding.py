@@ -121,7 +121,7 @@ def shard(model: PreTrainedModel, size: int, device: torch.device) -> None:
 
 
 def through_root(model: PreTrainedModel, work: Callable[[], Tensor]) -> Tensor:
-    """Do work with parts of a model, which a sharded one must be told of."""
+    """Compute with submodules of a model; a sharded one gathers their weights first."""
     done: Tensor = getattr(model, _CALL, _call)(work)
     return done
 

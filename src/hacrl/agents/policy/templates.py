@@ -103,8 +103,8 @@ def parse_template(agent: str, template: str) -> set[str]:
     except (TemplateSyntaxError, RecursionError) as error:
         line = f"line {error.lineno}: " if isinstance(error, TemplateSyntaxError) else ""
         raise UserError(
-            f"agent {agent}: its chat template is broken ({line}{first_line(error)}); mend it, or "
-            f"give another with agents.{agent}.chat_template"
+            f"agent {agent}: its chat template is broken ({line}{first_line(error)}); correct "
+            f"it, or give another with agents.{agent}.chat_template"
         ) from error
 
 

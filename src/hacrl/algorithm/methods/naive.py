@@ -1,6 +1,7 @@
 """Naive sharing, a baseline of the paper: peers' responses are treated like one's own.
 
-One mean over all responses is everybody's baseline, and peers' ratios are clipped as own ones are.
+One mean over all responses is every learner's baseline, and peers' ratios are clipped as own ones
+are.
 """
 
 SETTINGS: dict[str, object] = {
