@@ -32,7 +32,9 @@ from hacrl.agents.policy.policy import Policy
 from hacrl.agents.sampling.base import Sample
 from hacrl.agents.sampling.hugging_face import sample
 from hacrl.algorithm.making import make_algorithm
-from hacrl.config.schema import Advantage, AgentSpec, Clip, Optimizer, Ratio, Update
+from hacrl.config.agents import AgentSpec
+from hacrl.config.algorithm import Advantage, Clip, Ratio
+from hacrl.config.learning import Optimizer, Update
 from hacrl.paths import resolve
 from hacrl.records import Rollout
 

@@ -19,7 +19,7 @@ from hacrl.audit.changes import LAST_DIGIT
 from hacrl.audit.counting import by_kind
 from hacrl.audit.making import last_digits
 from hacrl.audit.running import Tell, open_pool, score_tries
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.console.terminal import quieten_libraries
 from hacrl.records import Outcome
 from hacrl.tasks import benchmark_tasks

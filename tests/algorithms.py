@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hacrl.algorithm.base import Algorithm
 from hacrl.algorithm.making import make_algorithm
-from hacrl.config.schema import Advantage, Clip, Ratio
+from hacrl.config.algorithm import Advantage, Clip, Ratio
 
 
 def algorithm(ratio: Ratio | None = None, clip: Clip | None = None) -> Algorithm:

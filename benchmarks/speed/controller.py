@@ -30,7 +30,7 @@ from hacrl.agents.sampling.base import Sample
 from hacrl.algorithm.advantages import CapabilityAware
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import Recipe
-from hacrl.config.schema import AgentSpec
+from hacrl.config.agents import AgentSpec
 from hacrl.paths import BUNDLED
 from hacrl.records import Outcome, Pool, Prompt, Rollout, Verdict, Verified
 from hacrl.runs.folder import RunFolder

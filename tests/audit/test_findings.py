@@ -17,7 +17,7 @@ from hacrl.audit.judgeable import looks_like_no_answer
 from hacrl.audit.running import audit_tries, score_golds
 from hacrl.audit.tries import Expected
 from hacrl.cli.app import app
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.config.tasks import Task
 from hacrl.records import Outcome, Prompt, Verdict
 from hacrl.verify import VerifierPool

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hacrl.cli.check import print_preparation
 from hacrl.config import recipe_from_dict
-from hacrl.config.schema import Prompts
+from hacrl.config.rollouts import Prompts
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 from hacrl.tasks.fitting import fitting

@@ -85,7 +85,9 @@ def test_what_makes_no_sense_is_refused_by_its_key(agents: Any, message: str) ->
 
 def test_what_does_not_learn_has_no_sources() -> None:
     raw = BASE | {"agents": {"kim": KIM, "teacher": FROZEN}, "sharing": {"teacher": ["kim"]}}
-    with pytest.raises(UserError, match=r"sharing.teacher: does not learn from anybody; drop it"):
+    with pytest.raises(
+        UserError, match=r"sharing.teacher: is an agent that does not learn; drop it"
+    ):
         recipe_from_dict(raw)
 
 

@@ -21,7 +21,6 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-import hacrl.config.schema
 from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.algorithm.capability import CapabilityTracker
 from hacrl.config import recipe_from_dict
@@ -455,4 +454,3 @@ def test_nothing_is_listed_that_is_no_key() -> None:
     for place in ELSEWHERE.values():
         path, _, test = place.partition("::")
         assert f"def {test}" in (ROOT / path).read_text() if test else (ROOT / path).is_file()
-    assert hacrl.config.schema.__doc__

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from hacrl.audit import audit_golds
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.config.sources import BENCHMARKS
 from hacrl.errors import UserError
 from hacrl.records import Outcome

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.config.tasks import Task
 from hacrl.errors import UserError
 from hacrl.verify import (

@@ -12,7 +12,7 @@ from hacrl.audit.judgeable import why_not_verifiable, why_unjudged
 from hacrl.audit.making import make_tries, said_by, verifier_of
 from hacrl.audit.responses import paired
 from hacrl.audit.tries import Audited, Tried, Try, Unjudged
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import (
     CodeVerifier,

@@ -18,7 +18,7 @@ from hacrl.cli.arguments import (
     read_recipe,
     split_names,
 )
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.config.tasks import Task
 from hacrl.console.terminal import is_live, make_console, quieten_libraries, say
 from hacrl.errors import UserError

@@ -15,6 +15,7 @@ from hacrl.errors import UserError
 __all__ = [
     "Count",
     "Gibibytes",
+    "LearningRate",
     "Processes",
     "Reward",
     "Rows",
@@ -39,6 +40,7 @@ Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Seconds = Annotated[float, Field(ge=1e-3, le=1e7)]
 """From a millisecond to about 115 days."""
 Gibibytes = Annotated[float, Field(ge=0.01, le=2.0**16)]
+LearningRate = Annotated[float, Field(ge=1e-15, le=1e3)]
 Weight = Annotated[float, Field(ge=1e-9, le=1e9)]
 """Relative to others."""
 Reward = Annotated[float, Field(ge=-1e6, le=1e6)]

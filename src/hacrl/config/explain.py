@@ -9,7 +9,9 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from hacrl.config.schema import AgentSpec, Recipe, RecordingSpec
+from hacrl.config.agents import AgentSpec
+from hacrl.config.recording import RecordingSpec
+from hacrl.config.schema import Recipe
 from hacrl.config.strict import KeyValueError
 from hacrl.config.text import short
 

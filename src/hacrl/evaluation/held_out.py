@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from hacrl.config.evaluation import Evaluation
-from hacrl.config.schema import Prompts, Recipe
+from hacrl.config.rollouts import Prompts
+from hacrl.config.schema import Recipe
 from hacrl.console.progress import duration
 from hacrl.errors import UserError
 from hacrl.evaluation.answers import Answer, Scores, answers_of, scores

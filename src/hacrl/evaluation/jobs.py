@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hacrl.config import load_recipe
 from hacrl.config.bundled import find_recipe
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.config.tasks import BENCHMARK_DEFAULTS, Task
 from hacrl.errors import UserError
 from hacrl.evaluation.settings import Settings

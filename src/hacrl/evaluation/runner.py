@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.evaluation.answers import Answer
 from hacrl.evaluation.asking import Asking, Watcher
 from hacrl.evaluation.jobs import Job

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from hacrl.config import AgentSpec, Recipe, load_recipe
+from hacrl.config.agents import NamedTemplate
 from hacrl.config.bundled import bundled_recipes
 from hacrl.config.lora import Lora
-from hacrl.config.schema import NamedTemplate
 from hacrl.errors import UserError
 from hacrl.paths import BUNDLED, resolve
 from hacrl.runs.clock import recorded_clock

@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 from hacrl.config import Recipe
-from hacrl.config.schema import AgentSpec
+from hacrl.config.agents import AgentSpec
 
 __all__ = ["fits_labels", "obstacle", "options", "threads"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hacrl.config.schema import Prompts
+from hacrl.config.rollouts import Prompts
 from hacrl.errors import UserError
 from hacrl.records import Prompt
 

@@ -21,8 +21,9 @@ from hacrl.agents.policy.reading import read
 from hacrl.agents.policy.sizes import Memory, Parameters, count_parameters, memory
 from hacrl.agents.policy.vocabulary import check_sizes
 from hacrl.agents.recording import check_recordings
+from hacrl.config.agents import AgentSpec
 from hacrl.config.cautions import cautions
-from hacrl.config.schema import AgentSpec, Recipe
+from hacrl.config.schema import Recipe
 from hacrl.errors import UserError
 from hacrl.evaluation.held_out import held_out_jobs
 from hacrl.evaluation.jobs import Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from hacrl.config.schema import Verification
+from hacrl.config.rollouts import Verification
 from hacrl.config.tasks import Task
 from hacrl.config.verifiers import (
     ChoiceVerifier,

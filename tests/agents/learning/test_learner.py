@@ -18,7 +18,8 @@ from hacrl.agents.policy.logprobs import pad, response_logprobs
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.prompt_pass import PromptPass
 from hacrl.agents.sampling.hugging_face import sample
-from hacrl.config.schema import Clip, Optimizer, Ratio, Update
+from hacrl.config.algorithm import Clip, Ratio
+from hacrl.config.learning import Optimizer, Update
 from hacrl.errors import UserError
 from hacrl.records import Rollout
 from tests.algorithms import algorithm

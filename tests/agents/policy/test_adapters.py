@@ -21,8 +21,9 @@ from hacrl.agents.policy.adapters import tied_layer, try_adapter
 from hacrl.agents.policy.loading import SharedModels, load_policy
 from hacrl.agents.policy.policy import Policy, restore_policy, save_policy
 from hacrl.config import AgentSpec
+from hacrl.config.algorithm import Clip
+from hacrl.config.learning import Optimizer, Update
 from hacrl.config.lora import Lora
-from hacrl.config.schema import Clip, Optimizer, Update
 from hacrl.errors import UserError
 from hacrl.records import Rollout
 from tests.algorithms import algorithm

@@ -19,7 +19,8 @@ from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.sharding import ALONE, Share, shard, whole
 from hacrl.agents.sampling.base import Sample
 from hacrl.agents.sampling.hugging_face import sample
-from hacrl.config.schema import Clip, Update
+from hacrl.config.algorithm import Clip
+from hacrl.config.learning import Update
 from hacrl.records import Rollout
 from tests.agents.conftest import byte_tokenizer, make_policy
 from tests.algorithms import algorithm

@@ -16,8 +16,8 @@ from hacrl.agents.sampling.engines.base import Request
 from hacrl.agents.sampling.external import ExternalSampler
 from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
 from hacrl.agents.sampling.probe import EXACT
+from hacrl.config.agents import AgentSpec
 from hacrl.config.lora import Lora
-from hacrl.config.schema import AgentSpec
 from hacrl.errors import NotFinite, UserError
 from hacrl.records import Decoding, Prompt
 from tests.agents.conftest import byte_tokenizer, character_tokenizer

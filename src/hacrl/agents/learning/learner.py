@@ -22,7 +22,7 @@ from hacrl.agents.learning.outcomes import RowOutcome
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.sharding import whole
 from hacrl.algorithm.base import Algorithm
-from hacrl.config.schema import Optimizer, Update
+from hacrl.config.learning import Optimizer, Update
 
 __all__ = ["Learner", "UpdateOutcome"]
 

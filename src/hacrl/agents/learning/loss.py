@@ -21,7 +21,7 @@ from hacrl.agents.policy.prompt_pass import can_share_prompts
 from hacrl.agents.policy.sharding import resharded
 from hacrl.algorithm.base import Algorithm
 from hacrl.algorithm.objective import Rows, Terms, kl_term
-from hacrl.config.schema import Update
+from hacrl.config.learning import Update
 
 __all__ = ["Loss"]
 

@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from hacrl.config.schema import AgentSpec
+from hacrl.config.agents import AgentSpec
 from hacrl.errors import UserError, first_line
 from hacrl.paths import resolve
 from hacrl.seeding import derive_seed

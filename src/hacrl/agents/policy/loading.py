@@ -30,7 +30,7 @@ from hacrl.agents.policy.norms import merge_norms
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.templates import chat_template, parse_template
 from hacrl.agents.policy.vocabulary import check_sizes
-from hacrl.config.schema import AgentSpec, NamedTemplate
+from hacrl.config.agents import AgentSpec, NamedTemplate
 from hacrl.errors import UserError, first_line
 from hacrl.paths import BUNDLED, resolve
 from hacrl.tasks.rows import read_text

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM, PretrainedConfig
 
-from hacrl.config.schema import AgentSpec
+from hacrl.config.agents import AgentSpec
 from hacrl.errors import UserError, first_line
 
 __all__ = ["Memory", "Parameters", "count_parameters", "memory"]
