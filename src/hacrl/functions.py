@@ -23,16 +23,16 @@ def resolve(name: str) -> Callable[..., Any]:
     if os.getcwd() not in sys.path:  # a console script starts without it
         sys.path.append(os.getcwd())
     try:
-        found: Any = importlib.import_module(module_name)
+        target: Any = importlib.import_module(module_name)
     # A user's module may raise anything.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise UserError(f"module {module_name} cannot be imported ({reason})") from error
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise UserError(f"module {module_name} has no {path}")
-        found = getattr(found, part)
-    if not callable(found):
+        target = getattr(target, part)
+    if not callable(target):
         raise UserError(f"{name} is not a function")
-    function: Callable[..., Any] = found
+    function: Callable[..., Any] = target
     return function

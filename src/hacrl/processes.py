@@ -70,9 +70,9 @@ def processor_time(pid: int) -> float:
     total = 0.0
     with suppress(psutil.Error):
         process = psutil.Process(pid)
-        for one in (process, *process.children(recursive=True)):
+        for member in (process, *process.children(recursive=True)):
             with suppress(psutil.Error):
-                total += sum(one.cpu_times()[:4])  # its own and that of children that have ended
+                total += sum(member.cpu_times()[:4])  # its own and that of children that have ended
     return total
 
 
@@ -80,9 +80,9 @@ def end_tree(pid: int) -> None:
     """Kill a process and its descendants."""
     with suppress(psutil.Error):
         process = psutil.Process(pid)
-        for one in (*process.children(recursive=True), process):
+        for member in (*process.children(recursive=True), process):
             with suppress(psutil.Error):
-                one.kill()
+                member.kill()
 
 
 def end_with_parent() -> None:

@@ -71,7 +71,7 @@ def test_who_learns_and_what_is_recorded_decide_what_is_learned(override: str) -
             {"kim": KIM, "old": OLD | {"agnt": "kim"}},
             "unknown key agents.old.agnt; did you mean agent",
         ),
-        ({"kim": KIM, "old": OLD | {"device": "cpu"}}, "known here: agent, from, path"),
+        ({"kim": KIM, "old": OLD | {"device": "cpu"}}, "the keys here are agent, from, path"),
         # Names of agents that are names of kinds as well.
         ({"kim": KIM, "recording": {"from": "recording"}}, "missing key agents.recording.path"),
         ({"model": {"modl": "a"}}, "unknown key agents.model.modl; did you mean model"),

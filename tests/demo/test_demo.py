@@ -136,5 +136,5 @@ def test_a_process_that_is_ended_is_told_in_one_line(
             process.kill()
 
     monkeypatch.setattr("hacrl.demo.run._follow", end_processes)
-    with pytest.raises(UserError, match="one of its two processes was ended"):
+    with pytest.raises(UserError, match="one of its two processes was killed"):
         run_demo(tmp_path, 0, Console(file=io.StringIO()), overrides=["steps=1"])

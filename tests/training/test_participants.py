@@ -253,7 +253,7 @@ def checked(raw: Raw, *overrides: str) -> str:
 
 def test_check_counts_what_does_not_learn(mixed: Raw, earlier: Path) -> None:
     text = checked(mixed, "update.kl=0.1")
-    agents, memory = text.split("memory")
+    agents, memory = text.split("memory", 1)
     lines = {line.split()[0]: line.split() for line in agents.splitlines() if line.strip()}
     assert lines["kim"][-4:] == ["itself,", "lee,", "old", "3"]
     assert lines["lee"][-2:] == ["-", "-"]

@@ -88,8 +88,8 @@ class Agent(Respondent):
         policy = open_policy(name, recipe, tokenizer, shared, share)
         reference = _frozen(policy) if recipe.update.kl > 0 else None
         if share.size > 1:
-            for one in (policy, *([reference] if reference else [])):
-                shard(one.model, share.size, find_device(name, spec.device))
+            for loaded in (policy, *([reference] if reference else [])):
+                shard(loaded.model, share.size, find_device(name, spec.device))
         optimizer = recipe.optimizer
         if spec.learning_rate is not None:
             optimizer = optimizer.model_copy(update={"learning_rate": spec.learning_rate})

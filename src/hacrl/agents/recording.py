@@ -73,9 +73,11 @@ class Recording:
         if decoding is not None:
             raise ValueError(f"{self.name} is a recording, and cannot draw")
         return [
-            _rollout(self.name, position, number, one)
+            _rollout(self.name, position, number, recorded)
             for position, prompt in enumerate(prompts)
-            for number, one in enumerate(self._responses.get(prompt_key(prompt), ())[:group_size])
+            for number, recorded in enumerate(
+                self._responses.get(prompt_key(prompt), ())[:group_size]
+            )
         ]
 
     def close(self) -> None:
@@ -106,7 +108,7 @@ def check_recordings(
     Raises:
         UserError: one cannot be read, is of the run itself, or has none of the prompts.
     """
-    found = {}
+    problems = {}
     for name, spec in recipe.recordings.items():
         if run is not None and resolve(spec.path).resolve() == run.resolve():
             raise UserError(f"agents.{name}.path: {spec.path} is the folder of this run itself")
@@ -116,19 +118,19 @@ def check_recordings(
                 f"agents.{name}.path: {spec.path} has no prompt in common with the tasks; prompts "
                 "are matched by id (task and row) and text, so tasks must be called the same"
             )
-        found[name] = recording.read(prompts)
-    return found
+        problems[name] = recording.read(prompts)
+    return problems
 
 
-def _rollout(name: str, prompt: int, sample: int, one: Recorded) -> Rollout:
+def _rollout(name: str, prompt: int, sample: int, recorded: Recorded) -> Rollout:
     return Rollout(
         prompt=prompt,
         agent=name,
         sample=sample,
-        policy_version=one.policy_version,
-        text=one.text,
-        logprob=one.logprob,
-        length=one.length,
-        finished=one.finished,
-        unshareable=one.unshareable,
+        policy_version=recorded.policy_version,
+        text=recorded.text,
+        logprob=recorded.logprob,
+        length=recorded.length,
+        finished=recorded.finished,
+        unshareable=recorded.unshareable,
     )

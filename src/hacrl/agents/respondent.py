@@ -115,15 +115,15 @@ class Respondent:
             )
         if decoding is None:
             self._drawn = {
-                (position, number): one
+                (position, number): sample
                 for position, group in enumerate(groups)
-                for number, one in enumerate(group)
+                for number, sample in enumerate(group)
             }
         rollouts = []
         for position, group in enumerate(groups):
             opening = self.opening(prompts[position])
-            for number, one in enumerate(group):
-                text, unshareable = decode_response(self._policy, one.token_ids, one.finished)
+            for number, sample in enumerate(group):
+                text, unshareable = decode_response(self._policy, sample.token_ids, sample.finished)
                 rollouts.append(
                     Rollout(
                         prompt=position,
@@ -131,9 +131,9 @@ class Respondent:
                         sample=number,
                         policy_version=self.version,
                         text=opening + text,
-                        logprob=math.fsum(one.logprobs),
-                        length=len(one.token_ids),
-                        finished=one.finished,
+                        logprob=math.fsum(sample.logprobs),
+                        length=len(sample.token_ids),
+                        finished=sample.finished,
                         unshareable=unshareable,
                     )
                 )

@@ -65,8 +65,8 @@ def last_digit(gold: Gold) -> str | None:
 
 def _differs(text: str, value: Fraction) -> bool:
     """Whether a text is a number or a fraction other than a value, and not that many percent."""
-    found = read_gold(text).value
-    return found is not None and found not in (value, value * 100, value / 100)
+    gold_value = read_gold(text).value
+    return gold_value is not None and gold_value not in (value, value * 100, value / 100)
 
 
 def _numeric(gold: Gold, draw: random.Random) -> Iterator[tuple[str, str]]:

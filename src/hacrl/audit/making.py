@@ -97,12 +97,12 @@ def last_digits(tasks: Mapping[str, Task]) -> list[tuple[Prompt, Try]]:
     return pairs
 
 
-def _expect(expected: Expected, found: _Found) -> Iterator[Try]:
-    return (Try(kind, text, expected) for kind, text in found)
+def _expect(expected: Expected, parsed: _Found) -> Iterator[Try]:
+    return (Try(kind, text, expected) for kind, text in parsed)
 
 
-def _boxed(found: _Found) -> Iterator[tuple[str, str]]:
-    return ((kind, in_a_box(text)) for kind, text in found)
+def _boxed(parsed: _Found) -> Iterator[tuple[str, str]]:
+    return ((kind, in_a_box(text)) for kind, text in parsed)
 
 
 def _math(answer: str, spec: MathVerifier, draw: random.Random) -> Iterator[Try]:
@@ -148,8 +148,8 @@ def _exact(answer: str, spec: ExactVerifier, draw: random.Random) -> Iterator[Tr
     if answer[-1:].isdigit():
         changed = f"{answer[:-1]}{(int(answer[-1]) + 1) % 10}"
         yield Try(LAST_DIGIT, said(changed), Expected.WRONG)
-    found = not_answers(answer, spec.marker, boxed=spec.marker is not None)
-    yield from _expect(Expected.WRONG, ((k, t) for k, t in found if t.strip() != answer))
+    wrong_texts = not_answers(answer, spec.marker, boxed=spec.marker is not None)
+    yield from _expect(Expected.WRONG, ((k, t) for k, t in wrong_texts if t.strip() != answer))
 
 
 def _choice(letter: str, spec: ChoiceVerifier) -> Iterator[Try]:

@@ -48,10 +48,10 @@ def print_outcomes(
         table.add_row(name, f"{len(group):,}", *cells)
     console.print(table)
     for outcome in outcomes:
-        found = [row for row in rows if row.verdict.outcome is outcome]
+        matching = [row for row in rows if row.verdict.outcome is outcome]
         if examples:
-            say(console, f"\n{outcome}: {len(found):,} of {len(rows):,}, for example")
-        for row in _in_turn(found)[:examples]:
+            say(console, f"\n{outcome}: {len(matching):,} of {len(rows):,}, for example")
+        for row in _in_turn(matching)[:examples]:
             _example(row.prompt, row.response, row.verdict, tasks, console)
 
 

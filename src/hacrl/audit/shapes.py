@@ -77,14 +77,14 @@ def read_gold(text: str) -> Gold:
         return Gold(text, Shape.NUMBER, value)
     if (value := _fraction(text)) is not None:
         return Gold(text, Shape.FRACTION, value)
-    if found := _OPTION.fullmatch(text):
+    if match := _OPTION.fullmatch(text):
         return Gold(
-            text, Shape.OPTION, parts=(found["wrapped"] or found["round"] or found["alone"],)
+            text, Shape.OPTION, parts=(match["wrapped"] or match["round"] or match["alone"],)
         )
     if _WORDS.fullmatch(_WRAPPER.sub(r"\1", text).strip()):
         return Gold(text, Shape.WORDS)
-    if (found := _UNIT.fullmatch(text)) and (value := _number(found["number"])) is not None:
-        return Gold(text, Shape.UNIT, value, (found["number"], found["unit"]))
+    if (match := _UNIT.fullmatch(text)) and (value := _number(match["number"])) is not None:
+        return Gold(text, Shape.UNIT, value, (match["number"], match["unit"]))
     if enclosed := _enclosed(text):
         left, inner, right = enclosed
         parts = split_top(inner)
@@ -143,13 +143,13 @@ def _number(text: str) -> Fraction | None:
 
 
 def _fraction(text: str) -> Fraction | None:
-    found = _FRACTION.fullmatch(text)
-    if found is None:
+    match = _FRACTION.fullmatch(text)
+    if match is None:
         return None
-    above, below = (int(n) for n in found.groups()[1:] if n is not None)
+    above, below = (int(n) for n in match.groups()[1:] if n is not None)
     if below == 0:
         return None
-    return Fraction(-above if found["sign"] else above, below)
+    return Fraction(-above if match["sign"] else above, below)
 
 
 def _enclosed(text: str) -> tuple[str, str, str] | None:

@@ -70,7 +70,7 @@ def _notations(gold: Gold) -> Iterator[tuple[str, str]]:
     if "-" in text and r"\text" not in text:
         yield "Unicode minus", text.replace("-", "−")
     yield "full-width digits", _digits_outside_commands(text)
-    yield "Unicode symbols", _COMMAND.sub(lambda found: _SYMBOLS[found[0]], text)
+    yield "Unicode symbols", _COMMAND.sub(lambda match: _SYMBOLS[match[0]], text)
     yield r"\dfrac", re.sub(r"\\t?frac(?![A-Za-z])", r"\\dfrac", text)
     yield r"\tfrac", re.sub(r"\\d?frac(?![A-Za-z])", r"\\tfrac", text)
     yield r"no \left and \right", re.sub(r"\\(?:left|right)(?![A-Za-z.])", "", text)
@@ -243,7 +243,7 @@ def _digits_outside_commands(text: str) -> str:
 
 
 def _superscripts(text: str) -> str:
-    def raised(found: re.Match[str]) -> str:
-        return (found[1] or found[2]).translate(_SUPERSCRIPT)
+    def raised(match: re.Match[str]) -> str:
+        return (match[1] or match[2]).translate(_SUPERSCRIPT)
 
     return re.sub(r"(?<=[\w)])\^(?:\{(\d{1,2})\}|(\d))(?![\d{])", raised, text)

@@ -67,8 +67,8 @@ class Task(Strict):
     @field_validator("instruction")
     @classmethod
     def _has_question(cls, value: str) -> str:
-        if found := _DOUBLED.search(value):
-            raise ValueError(f"{found[0]} would keep a pair of braces; write {{question}}")
+        if match := _DOUBLED.search(value):
+            raise ValueError(f"{match[0]} would keep a pair of braces; write {{question}}")
         if "{question}" not in value:
             raise ValueError("must contain {question}")
         return value
@@ -77,14 +77,14 @@ class Task(Strict):
     @classmethod
     def _as_it_was_written(cls, value: str | None) -> str | None:
         """Names what double quotes make of a backslash and a letter."""
-        if value is not None and (found := _ESCAPED.search(value)):
-            letter = _LETTERS.get(found[0], "0")
+        if value is not None and (match := _ESCAPED.search(value)):
+            letter = _LETTERS.get(match[0], "0")
             raise ValueError(
-                f"has a control character at {short(repr(_around(value, found)))}; in "
+                f"has a control character at {short(repr(_around(value, match)))}; in "
                 f"double quotes \\{letter} is one, so write two backslashes, or single quotes"
             )
         return value
 
 
-def _around(text: str, found: re.Match[str]) -> str:
-    return text[max(found.start() - 10, 0) : found.end() + 10]
+def _around(text: str, match: re.Match[str]) -> str:
+    return text[max(match.start() - 10, 0) : match.end() + 10]

@@ -47,13 +47,13 @@ def main(pid: int) -> None:
     started: list[psutil.Process] = []
     while True:
         with suppress(psutil.Error):
-            found = psutil.Process(pid).children(recursive=True)
-            started = [one for one in found if one.pid != os.getpid()]
+            children = psutil.Process(pid).children(recursive=True)
+            started = [child for child in children if child.pid != os.getpid()]
         if select.select([sys.stdin], [], [], _SECONDS)[0]:
             break
-    for one in started:
+    for child in started:
         with suppress(psutil.Error):  # which also says that its number is another's by now
-            one.kill()
+            child.kill()
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class LocalFleet:
         return tuple(self._learners)
 
     def machines(self) -> dict[str, dict[str, str]]:
-        computing = (n for n, one in self._agents.items() if not isinstance(one, Recording))
+        computing = (n for n, agent in self._agents.items() if not isinstance(agent, Recording))
         return {name: machine() for name in computing}
 
     def positions(self) -> dict[str, int | None]:

@@ -40,10 +40,10 @@ def obstacle(recipe: Recipe, agent: str | None = None) -> str | None:
     """
     wants = {name: _amounts(options(recipe, name)) for name in recipe.models}
     nodes = [node for node in ray.nodes() if node["Alive"]]
-    found = [_lacking(recipe, wants, agent)]
+    lacking = [_lacking(recipe, wants, agent)]
     for name in recipe.models if agent is None else (agent,):
-        found.append(_unfit(name, wants[name], recipe.models[name].resources.node, nodes))
-    return next((text for text in found if text is not None), None)
+        lacking.append(_unfit(name, wants[name], recipe.models[name].resources.node, nodes))
+    return next((text for text in lacking if text is not None), None)
 
 
 def fits_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
@@ -55,7 +55,7 @@ def fits_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
         positive = value.removeprefix("!")
         one_of = positive.startswith("in(") and positive.endswith(")")
         values = positive[3:-1].split(",") if one_of else [positive]
-        if (labels.get(key) in {one.strip() for one in values}) == value.startswith("!"):
+        if (labels.get(key) in {label.strip() for label in values}) == value.startswith("!"):
             return False
     return True
 

@@ -199,7 +199,7 @@ def blame(errors: Mapping[int, RayError], silent: list[int], seconds: float) -> 
     """Who is most likely the cause, when ranks have failed or are silent."""
     own = [rank for rank, error in errors.items() if not _by_another(error)]
     if own:
-        rank = min(own, key=lambda one: (isinstance(errors[one], RayTaskError), one))
+        rank = min(own, key=lambda number: (isinstance(errors[number], RayTaskError), number))
         return RankError(rank, errors[rank])
     if errors:
         return RankError(None, next(iter(errors.values())))

@@ -109,14 +109,14 @@ class RayFleet:
         self._absences.clear()
         self._run.parent.mkdir(parents=True, exist_ok=True)
         self._probe.touch()
-        found: Mapping[str, list[Place]] = self._ask_ranks(
+        placed: Mapping[str, list[Place]] = self._ask_ranks(
             "start",
             self._models,
             lambda name: self._start(name, checkpoint),
             seconds=self._recipe.fleet.start_seconds,
         )
-        self._note_places(found)
-        for name, place in ((name, place) for name, places in found.items() for place in places):
+        self._note_places(placed)
+        for name, place in ((name, place) for name, places in placed.items() for place in places):
             if not place.sees:
                 raise UserError(
                     f"agent {name}: its node {place.host} does not see {self._run.parent}; put "
@@ -139,21 +139,21 @@ class RayFleet:
         limit = self._recipe.fleet.start_seconds
         here = self._present(self._models)
         asked = self._ask("start", here, lambda _, actor: actor.positions.remote(), limit)
-        return self._with_recorded(asked, lambda one: one.positions)
+        return self._with_recorded(asked, lambda recording: recording.positions)
 
     def prompt_lengths(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
         table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
         limit = self._recipe.fleet.start_seconds
         here = self._present(self._models)
         asked = self._ask("start", here, lambda _, actor: actor.prompt_lengths.remote(table), limit)
-        return self._with_recorded(asked, lambda one: one.prompt_lengths(prompts))
+        return self._with_recorded(asked, lambda recording: recording.prompt_lengths(prompts))
 
     def read(self, prompts: Sequence[Prompt]) -> dict[str, Reading]:
         table = cluster.share(to_table(prompts, PROMPTS), "the prompts")
         limit = self._recipe.fleet.start_seconds
         here = self._present(self._models)
         asked = self._ask("start", here, lambda _, actor: actor.read.remote(table), limit)
-        return self._with_recorded(asked, lambda one: one.read(prompts))
+        return self._with_recorded(asked, lambda recording: recording.read(prompts))
 
     def sample(
         self,
@@ -176,7 +176,9 @@ class RayFleet:
         drawn = {name: from_table(own, Rollout) for name, own in tables.items()}
         return self._with_recorded(
             drawn,
-            lambda one: one.sample(prompts, group_size, occasion=occasion, decoding=decoding),
+            lambda recording: recording.sample(
+                prompts, group_size, occasion=occasion, decoding=decoding
+            ),
             wanted,
         )
 
@@ -279,8 +281,8 @@ class RayFleet:
             return [list(names)]
         if not self.places:
             return [[name] for name in names]
-        found = {name: self.places[name] for name in names}
-        return turns({name: {f"{at.node} {d}" for d in at.devices} for name, at in found.items()})
+        places = {name: self.places[name] for name in names}
+        return turns({name: {f"{at.node} {d}" for d in at.devices} for name, at in places.items()})
 
     def _lost(self, name: str, phase: str, failed: RankError, seconds: float) -> Loss:
         error, starting = failed.error, phase == "start"
@@ -348,9 +350,9 @@ class RayFleet:
             own = None
         return self._actors[name].start(own, self._probe, anew=own is None)
 
-    def _note_places(self, found: Mapping[str, list[Place]]) -> None:
-        self.rank_places |= found
-        self.places |= {name: places[0] for name, places in found.items()}
+    def _note_places(self, placed: Mapping[str, list[Place]]) -> None:
+        self.rank_places |= placed
+        self.places |= {name: places[0] for name, places in placed.items()}
 
     def _take_back(self, seconds: float = 0.0) -> None:
         def restore(name: str) -> None:
@@ -373,5 +375,5 @@ class RayFleet:
 
     def _newest(self) -> Path | None:
         """The agents of the newest joint checkpoint."""
-        found = checkpoints(self._run / "checkpoints")
-        return found[-1].agents if found else None
+        saved = checkpoints(self._run / "checkpoints")
+        return saved[-1].agents if saved else None

@@ -90,9 +90,9 @@ def _outcomes(figure: FigureBase, rows: Sequence[Row], seen: Sequence[Outcome]) 
     axis = figure.subplots()
     parts = []
     for outcome in seen:
-        one = thin(curve(rows, partial(_part, outcome=outcome)))
-        parts.append((str(outcome).replace("_", " "), one.y, *_OUTCOMES[outcome]))
-    draw_stack(axis, one.x, parts)
+        series = thin(curve(rows, partial(_part, outcome=outcome)))
+        parts.append((str(outcome).replace("_", " "), series.y, *_OUTCOMES[outcome]))
+    draw_stack(axis, series.x, parts)
     axis.set(xlabel="completed steps", ylabel="share of responses")
     tidy(axis, shares=True, legend=False)
 
@@ -110,7 +110,7 @@ def _time(figure: FigureBase, rows: Sequence[Row], phases: Sequence[str]) -> Non
     axis = figure.subplots()
     parts = []
     for i, phase in enumerate(phases):
-        one = thin(curve(rows, partial(_spent, phase=phase)))
-        parts.append((phase, one.y, COLOURS[i % len(COLOURS)], _HATCHES[i % len(_HATCHES)]))
-    draw_stack(axis, one.x, parts)
+        series = thin(curve(rows, partial(_spent, phase=phase)))
+        parts.append((phase, series.y, COLOURS[i % len(COLOURS)], _HATCHES[i % len(_HATCHES)]))
+    draw_stack(axis, series.x, parts)
     axis.set(xlabel="completed steps", ylabel="seconds per step")

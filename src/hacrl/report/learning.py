@@ -98,7 +98,7 @@ def _reward(figure: FigureBase, groups: Sequence[Group], agent: str) -> None:
         if len(curves) == 1:
             raw = thin(curves[0])
             axis.plot(raw.x, raw.y, color=line_style(i)["color"], alpha=0.25, linewidth=1)
-        _draw(axis, i, group.label, [thin(smooth(one)) for one in curves])
+        _draw(axis, i, group.label, [thin(smooth(series)) for series in curves])
     axis.set(xlabel="completed steps", ylabel=_REWARD)
     tidy(axis)
 
@@ -106,9 +106,9 @@ def _reward(figure: FigureBase, groups: Sequence[Group], agent: str) -> None:
 def _accuracy(figure: FigureBase, groups: Sequence[Group], agent: str, task: str) -> None:
     axis = figure.subplots()
     for i, group in enumerate(groups):
-        found = [rows for run in group.runs if (rows := _evaluated(run, agent, task))]
-        if len(found) == 1:
-            (rows,) = found
+        evaluated = [rows for run in group.runs if (rows := _evaluated(run, agent, task))]
+        if len(evaluated) == 1:
+            (rows,) = evaluated
             x, y = (np.array([row[key] for row in rows], dtype=float) for key in ("step", "value"))
             ends = np.array(
                 [[row.get(end, row["value"]) for row in rows] for end in ("low", "high")],
@@ -116,7 +116,7 @@ def _accuracy(figure: FigureBase, groups: Sequence[Group], agent: str, task: str
             )
             errors = np.abs(ends - y)
         else:
-            made = band([_accuracy_curve(rows) for rows in found])
+            made = band([_accuracy_curve(rows) for rows in evaluated])
             x, y, errors = made.x, made.mean, np.nan_to_num(made.high - made.mean)
         if len(x):
             axis.errorbar(x, y, errors, label=group.label, capsize=2.5, **line_style(i))
@@ -140,11 +140,11 @@ def _cost(
             if not own:
                 continue
             rows = _evaluated(run, agent)
-            one = _accuracy_curve(rows) if evaluated else thin(smooth(_curve(run, agent)))
-            curves.append(one)
+            series = _accuracy_curve(rows) if evaluated else thin(smooth(_curve(run, agent)))
+            curves.append(series)
             steps = np.array([0.0, *(row["step"] + 1 for row in own)])
             total = np.array([0.0, *np.cumsum([spent(row) for row in own])])
-            paid.append(Curve(one.x, np.interp(one.x, steps, total)))
+            paid.append(Curve(series.x, np.interp(series.x, steps, total)))
         if curves:
             _draw(axis, i, group.label, curves, band(paid).mean, markers=evaluated)
     axis.set(xlabel=unit, ylabel="held-out accuracy" if evaluated else _REWARD)

@@ -172,7 +172,7 @@ def _rows(
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     damaged, again = 0, 0
-    found: dict[tuple[Any, ...], Row] = {}
+    rows_by_key: dict[tuple[Any, ...], Row] = {}
     for number, line in enumerate(lines, 1):
         row = _row(line, frozenset(needed))
         if row is None:
@@ -181,8 +181,8 @@ def _rows(
                 notes.append(f"{path.name}: the last line is not complete and is ignored")
             continue
         key = tuple(row[name] for name in identity)
-        again += key in found
-        found[key] = row
+        again += key in rows_by_key
+        rows_by_key[key] = row
     torn = damaged and notes and notes[-1].startswith(f"{path.name}: the last line")
     if damaged > bool(torn):
         notes.append(f"{path.name}: {damaged - bool(torn)} damaged lines are ignored")
@@ -190,7 +190,7 @@ def _rows(
         notes.append(
             f"{path.name}: {again} lines were written again, as after a resume; the last ones count"
         )
-    return sorted(found.values(), key=lambda row: row["step"])
+    return sorted(rows_by_key.values(), key=lambda row: row["step"])
 
 
 def _row(line: bytes, needed: frozenset[str]) -> Row | None:

@@ -114,34 +114,34 @@ def metric(rows: Sequence[Row], *path: str) -> Curve:
     return curve(rows, lambda row: get(row, *path))
 
 
-def smooth(one: Curve) -> Curve:
+def smooth(series: Curve) -> Curve:
     """Means over a centred window of `SMOOTHED` steps, shorter at both ends; gaps are skipped."""
     half = SMOOTHED // 2
-    windows = [one.y[max(0, i - half) : i + half + 1] for i in range(len(one.y))]
-    return Curve(one.x, np.array([_mean(window) for window in windows]))
+    windows = [series.y[max(0, i - half) : i + half + 1] for i in range(len(series.y))]
+    return Curve(series.x, np.array([_mean(window) for window in windows]))
 
 
-def thin(one: Curve) -> Curve:
+def thin(series: Curve) -> Curve:
     """At most `MOST_POINTS` points: means over as many neighbours as that takes."""
-    size = math.ceil(len(one.x) / MOST_POINTS)
+    size = math.ceil(len(series.x) / MOST_POINTS)
     if size <= 1:
-        return one
-    starts = range(0, len(one.x), size)
+        return series
+    starts = range(0, len(series.x), size)
     return Curve(
-        np.array([one.x[i : i + size].mean() for i in starts]),
-        np.array([_mean(one.y[i : i + size]) for i in starts]),
+        np.array([series.x[i : i + size].mean() for i in starts]),
+        np.array([_mean(series.y[i : i + size]) for i in starts]),
     )
 
 
 def band(curves: Sequence[Curve]) -> Band:
     """The mean over curves at every step that any of them has, with its interval over curves."""
-    steps = sorted({x for one in curves for x in one.x.tolist()})
-    found: dict[float, list[float]] = {x: [] for x in steps}
-    for one in curves:
-        for x, y in zip(one.x.tolist(), one.y.tolist(), strict=True):
+    steps = sorted({x for series in curves for x in series.x.tolist()})
+    values: dict[float, list[float]] = {x: [] for x in steps}
+    for series in curves:
+        for x, y in zip(series.x.tolist(), series.y.tolist(), strict=True):
             if not math.isnan(y):
-                found[x].append(y)
-    made = [t_interval(found[x]) for x in steps]
+                values[x].append(y)
+    made = [t_interval(values[x]) for x in steps]
     columns = np.array(made, dtype=float).reshape(len(steps), 3)
     return Band(np.array(steps), columns[:, 0], columns[:, 1], columns[:, 2])
 

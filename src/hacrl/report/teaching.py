@@ -198,23 +198,23 @@ def _ink(image: Any, cell: float) -> str:
 
 
 def _mean_matrix(rows: Sequence[Row], agents: Sequence[str], value: _OfPair) -> Values:
-    found = np.full((len(agents), len(agents)), np.nan)
+    mean = np.full((len(agents), len(agents)), np.nan)
     for k, learner in enumerate(agents):
         own = [row for row in rows if row["agent"] == learner]
         for j, source in enumerate(agents):
             values = [value(row, source) for row in own if source in row.get("sources", ())]
-            known = [one for one in values if not math.isnan(one)]
+            known = [entry for entry in values if not math.isnan(entry)]
             if known:
-                found[k, j] = np.mean(known)
-    return found
+                mean[k, j] = np.mean(known)
+    return mean
 
 
 def _flow(figure: FigureBase, run: RunData, kind: str, value: _OfPair) -> None:
     axis = figure.subplots()
     for i, (learner, source) in enumerate(_pairs(run)):
-        one = thin(smooth(curve(run.of(learner), partial(value, peer=source))))
-        style = line_style(i) | ({"marker": None} if len(one.x) > 1 else {})
-        axis.plot(one.x, one.y, label=f"{learner} ← {source}", **style)
+        series = thin(smooth(curve(run.of(learner), partial(value, peer=source))))
+        style = line_style(i) | ({"marker": None} if len(series.x) > 1 else {})
+        axis.plot(series.x, series.y, label=f"{learner} ← {source}", **style)
     if kind != "teaching":
         axis.axhline(1.0, color="#888888", linewidth=0.8)
     axis.set(xlabel="completed steps")
@@ -232,9 +232,9 @@ def _clip_shares(figure: FigureBase, run: RunData, learner: str) -> None:
             ("inside", "#DDDDDD", ""),
             ("above", "#D55E00", "\\\\\\"),
         ):
-            one = thin(metric(rows, *path, name))
-            parts.append((name, one.y, colour, hatch))
-        draw_stack(axis, one.x, parts, legend=i == 0)
+            series = thin(metric(rows, *path, name))
+            parts.append((name, series.y, colour, hatch))
+        draw_stack(axis, series.x, parts, legend=i == 0)
         tidy(axis, shares=True, legend=False)
         axis.set_ylabel(author if i == 0 else f"from {author}")
     axes[-1].set_xlabel("completed steps")
@@ -271,11 +271,13 @@ def _bound(
 
 def _spread(rows: Iterable[Mapping[str, Any]]) -> tuple[Values, Values, Values, Values]:
     """Updates, and the 5%, 50% and 95% quantiles of the ratios at each."""
-    found: dict[int, list[float]] = {}
+    ratios_by_update: dict[int, list[float]] = {}
     for row in rows:
-        found.setdefault(row["update"], []).append(math.exp(max(-10, min(10, row["log_ratio"]))))
-    updates = sorted(found)
-    quantiles = [np.quantile(found[update], (0.05, 0.5, 0.95)) for update in updates]
+        ratios_by_update.setdefault(row["update"], []).append(
+            math.exp(max(-10, min(10, row["log_ratio"])))
+        )
+    updates = sorted(ratios_by_update)
+    quantiles = [np.quantile(ratios_by_update[update], (0.05, 0.5, 0.95)) for update in updates]
     low, middle, high = np.array(quantiles).reshape(len(updates), 3).T
     return np.array(updates, dtype=float), low, middle, high
 
@@ -284,11 +286,11 @@ def _alignment(figure: FigureBase, rows: Sequence[Row]) -> None:
     axis = figure.subplots()
     sources = list(dict.fromkeys(source for row in rows for source in row["alignment"]))
     for i, source in enumerate(sources):
-        one = thin(metric(rows, "alignment", source))
-        axis.plot(one.x, one.y, label=f"from {source}", **line_style(i))
+        series = thin(metric(rows, "alignment", source))
+        axis.plot(series.x, series.y, label=f"from {source}", **line_style(i))
     if len(sources) > 1:
-        one = thin(metric(rows, "alignment_of_peers"))
-        axis.plot(one.x, one.y, label="all peers", color="black", linewidth=2)
+        series = thin(metric(rows, "alignment_of_peers"))
+        axis.plot(series.x, series.y, label="all peers", color="black", linewidth=2)
     axis.axhline(0.0, color="#888888", linewidth=0.8)
     axis.set(xlabel="completed steps", ylabel="cosine", ylim=(-1.05, 1.05))
     tidy(axis)

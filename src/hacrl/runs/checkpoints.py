@@ -145,9 +145,9 @@ def write_checkpoint(
 
 def checkpoints(root: Path) -> list[Checkpoint]:
     """All that look complete, oldest first. Their contents are not looked at."""
-    found = root.iterdir() if root.is_dir() else ()
-    names = (one for one in found if _FOLDER.fullmatch(one.name))
-    return sorted((Checkpoint(one) for one in names), key=lambda c: c.step)
+    folders = root.iterdir() if root.is_dir() else ()
+    names = (folder for folder in folders if _FOLDER.fullmatch(folder.name))
+    return sorted((Checkpoint(folder) for folder in names), key=lambda c: c.step)
 
 
 def newest_checkpoint(root: Path) -> tuple[Checkpoint | None, list[str]]:

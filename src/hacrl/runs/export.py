@@ -171,16 +171,16 @@ def _updates(folder: Path) -> int | None:
 def _checkpoint(root: Path, wanted: str) -> Checkpoint:
     known = checkpoints(root)
     if wanted == "last":
-        found, passed_over = newest_checkpoint(root)
+        chosen, passed_over = newest_checkpoint(root)
         reason = "; ".join(passed_over) or f"{root} is empty"
     elif wanted == "best":
-        found, reason = best_checkpoint(root), "none has a score, see checkpoints.best"
+        chosen, reason = best_checkpoint(root), "none has a score, see checkpoints.best"
     else:
-        found = next((c for c in known if str(c.step) == wanted), None)
+        chosen = next((c for c in known if str(c.step) == wanted), None)
         reason = f"there are {', '.join(str(c.step) for c in known) or 'none'}"
-    if found is None:
+    if chosen is None:
         raise UserError(f"--checkpoint {wanted}: not found; {reason}")
-    return found
+    return chosen
 
 
 @torch.no_grad()

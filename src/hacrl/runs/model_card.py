@@ -136,10 +136,10 @@ def _origin(spec: AgentSpec | RecordingSpec) -> str:
 def _versions(run: Path) -> dict[str, str]:
     """Of the libraries that the run was made with, as far as it says so."""
     try:
-        found = json.loads((run / "state.json").read_text("utf-8"))["versions"]
+        versions = json.loads((run / "state.json").read_text("utf-8"))["versions"]
     except (OSError, ValueError, KeyError, TypeError):
         return {"hacrl": "of an unknown version"}
-    return dict(found)
+    return dict(versions)
 
 
 def _place(source: Source) -> str:

@@ -17,10 +17,10 @@ def origin(source: Mapping[str, Any]) -> str:
     generators = source.get("generators") or {}
     named = [source.get("id"), source.get("name"), ", ".join(generators), source.get("path")]
     details = [source.get(key) for key in ("config", "split", "revision", "key")]
-    texts = [str(one) for one in details if one and isinstance(one, str)]
+    texts = [str(detail) for detail in details if detail and isinstance(detail, str)]
     if source.get("limit"):
         texts.append(f"the first {source['limit']:,}")
     if source.get("type") == "reasoning_gym":
         texts.append(f"{source.get('size', 0):,} problems, seed {source.get('seed', 0)}")
-    words = [str(source.get("type") or ""), *(str(one) for one in named if one)]
+    words = [str(source.get("type") or ""), *(str(detail) for detail in named if detail)]
     return " ".join([*words, *([f"({', '.join(texts)})"] if texts else [])]).strip()

@@ -51,8 +51,8 @@ def rollout_files(run: Path) -> list[Path]:
     """The files of a run's rollouts, by step."""
     if not os.path.isdir(run / "rollouts"):
         return []
-    found = [path for path in (run / "rollouts").iterdir() if _STEP_FILE.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.stem.removeprefix("step-")))
+    files = [path for path in (run / "rollouts").iterdir() if _STEP_FILE.fullmatch(path.name)]
+    return sorted(files, key=lambda path: int(path.stem.removeprefix("step-")))
 
 
 def read_recorded(

@@ -36,7 +36,7 @@ def write_sealed(path: Path, write: Callable[[Path], object]) -> None:
         manifest = part / MANIFEST
         manifest.write_text(json.dumps({"files": files}, indent=2) + "\n", "utf-8")
         sync(manifest)
-        for folder in (part, *(one for one in part.rglob("*") if one.is_dir())):
+        for folder in (part, *(inner for inner in part.rglob("*") if inner.is_dir())):
             sync(folder)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
@@ -68,7 +68,7 @@ def damage(path: Path) -> str | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (one for one in sorted(folder.rglob("*")) if one.is_file())
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def _mark(file: Path) -> dict[str, int | str]:

@@ -120,10 +120,10 @@ def benchmark_problems(source: BenchmarkSource) -> Iterator[Problem]:
 
 
 def _first(row: Row, names: Sequence[str]) -> str:
-    found = next((name for name in names if row.fields.get(name) is not None), None)
-    if found is None:
+    field = next((name for name in names if row.fields.get(name) is not None), None)
+    if field is None:
         raise UserError(
             f"{row.place}: has none of the fields {', '.join(names)}; the fields are: "
             f"{', '.join(row.fields) or 'none'}"
         )
-    return found
+    return field

@@ -48,7 +48,7 @@ def to_problem(
     check_whole(row)
     asked: str | Conversation
     if _FIELD.search(question):
-        asked = _FIELD.sub(lambda found: _rendered(row, found[1]), question)
+        asked = _FIELD.sub(lambda match: _rendered(row, match[1]), question)
         used = _FIELD.findall(question)
     else:
         asked = _asked(row, question)
@@ -171,7 +171,7 @@ def _path_to_text(name: str, value: object) -> str | None:
 def _golds(row: Row, name: str, answers: Literal["all", "any"] | None) -> list[str]:
     """The reference answer, or all that are right."""
     value = _look_up(row, name, "answer")
-    found: list[object] = [value]
+    values: list[object] = [value]
     if isinstance(value, list) and len(value) > 1:
         if answers is None:
             raise UserError(
@@ -179,17 +179,17 @@ def _golds(row: Row, name: str, answers: Literal["all", "any"] | None) -> list[s
                 "Set the task's source.answers to any, if each is right by itself, or to all, if "
                 "they are the parts of one answer"
             )
-        found = value if answers == "any" else found
+        values = value if answers == "any" else values
     golds = []
-    for one in found:
-        gold = answer_text(one)
+    for item in values:
+        gold = answer_text(item)
         if gold is None:
-            remedy = _deeper(name, one)
-            if isinstance(one, bool):
+            remedy = _deeper(name, item)
+            if isinstance(item, bool):
                 remedy = '; write it as a text, such as "true" or "Yes"'
             raise UserError(
                 f"{row.place}: the field {name!r} must hold a text, a number, or a list of these; "
-                f"it holds {_described(one)}{remedy}"
+                f"it holds {_described(item)}{remedy}"
             )
         golds.append(gold)
     return list(dict.fromkeys(golds))

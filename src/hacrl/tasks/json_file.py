@@ -24,23 +24,23 @@ def json_rows(path: Path, key: str | None) -> Iterator[Row]:
     """
     text = read_text(path)
     try:
-        found = json.loads(text) if text.strip() else []
+        content = json.loads(text) if text.strip() else []
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not valid JSON: {error}") from error
     for part in key.split(".") if key else ():
-        if not isinstance(found, dict) or part not in found:
-            raise UserError(f"{path}: has no key {key!r}{_keys(found)}")
-        found = found[part]
-    if not isinstance(found, list):
+        if not isinstance(content, dict) or part not in content:
+            raise UserError(f"{path}: has no key {key!r}{_keys(content)}")
+        content = content[part]
+    if not isinstance(content, list):
         remedy = "" if key else "; set the task's source.key to the one that holds a list"
-        kind = f"{type(found).__name__}{_keys(found)}"
+        kind = f"{type(content).__name__}{_keys(content)}"
         raise UserError(f"{path}: expected a list of objects, found {kind}{remedy}")
-    for number, fields in enumerate(found, start=1):
+    for number, fields in enumerate(content, start=1):
         place = f"{path}, row {number}"
         if not isinstance(fields, dict):
             raise UserError(f"{place}: expected an object, found {type(fields).__name__}")
         yield Row(place, fields)
 
 
-def _keys(found: Any) -> str:
-    return f"; its keys are: {', '.join(found) or 'none'}" if isinstance(found, dict) else ""
+def _keys(content: Any) -> str:
+    return f"; its keys are: {', '.join(content) or 'none'}" if isinstance(content, dict) else ""

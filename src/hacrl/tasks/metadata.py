@@ -31,16 +31,16 @@ def read_metadata(
         others = {k: _plain(v) for k, v in row.fields.items() if k not in taken}
         return {key: value for key, value in others.items() if value is not _ODD}
     names = [wanted] if isinstance(wanted, str) else wanted
-    found = {name: _plain(find(row.fields, name, _ODD)) for name in names}
-    for name, value in found.items():
+    metadata = {name: _plain(find(row.fields, name, _ODD)) for name in names}
+    for name, value in metadata.items():
         if value is _ODD:
             raise UserError(
                 f"{row.place}: source.metadata: there is no field {name!r} with texts or numbers; "
                 f"the fields are: {', '.join(row.fields) or 'none'}"
             )
     if not isinstance(wanted, str):
-        return found
-    value = found[wanted]
+        return metadata
+    value = metadata[wanted]
     if not isinstance(value, dict):
         raise UserError(
             f"{row.place}: source.metadata: the field {wanted!r} holds no mapping; to keep it, "

@@ -90,7 +90,7 @@ def _format_notes(
     if missed <= _NO_ANSWER * total:
         return
     text = f"{agent}: {missed} of {total} responses contain no answer in the expected form"
-    best = min((one for one in rows if _missed(one)[1]), key=_share_missed)
+    best = min((candidate for candidate in rows if _missed(candidate)[1]), key=_share_missed)
     if _share_missed(row) - _share_missed(best) > _APART:
         few, of = _missed(best)
         yield (

@@ -139,16 +139,16 @@ def _check_recipe(
             f"agents.{min(beginners)}.learns: it did not learn up to {checkpoint.path}; agents "
             "cannot begin to learn amid a run"
         )
-    found = changes(saved, recipe)
-    serious = [change for change in found if not change.harmless]
+    changed = changes(saved, recipe)
+    serious = [change for change in changed if not change.harmless]
     if serious and not accept_changes:
         more = _and_more(serious)
         raise UserError(
             f"the recipe is not that of {checkpoint.path}: {serious[0]}{more}; {_ACCEPT}"
         )
-    for change in found:
+    for change in changed:
         note(f"changed since {checkpoint.path.name}: {change}")
 
 
-def _and_more(found: Sequence[object]) -> str:
-    return f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+def _and_more(items: Sequence[object]) -> str:
+    return f" (and {len(items) - 1} more)" if len(items) > 1 else ""

@@ -116,9 +116,9 @@ def _attempt(
     Raises:
         AgentLost: once the run folder is made.
     """
-    found = None
+    checkpoint = None
     if resume:
-        found = find_checkpoint(
+        checkpoint = find_checkpoint(
             root / recipe.name, recipe, accept_changes=accept_changes, note=observer.note
         )
     else:
@@ -128,18 +128,20 @@ def _attempt(
         torch.set_num_threads(recipe.threads)
     prompts = load_prompts(recipe.tasks)
     data = {task: fingerprint(p for p in prompts if p.task == task) for task in recipe.tasks}
-    progress = found.progress() if found else None
+    progress = checkpoint.progress() if checkpoint else None
     verifiers = make_pool(recipe.tasks, recipe.verification)
     algorithm = recipe_algorithm(recipe)
     files = file_marks(recipe)
-    if found and progress:
-        check_data(found, progress, data, files, accept_changes=accept_changes, note=observer.note)
+    if checkpoint and progress:
+        check_data(
+            checkpoint, progress, data, files, accept_changes=accept_changes, note=observer.note
+        )
     check_recordings(recipe, prompts, root / recipe.name)
     jobs = held_out_jobs(recipe)
     for text in cautions(recipe):
         observer.note(text)
     observer.note(f"{len(prompts)} prompts; loading {', '.join(recipe.agents)}")
-    fleet = start_fleet(found.agents if found else None)
+    fleet = start_fleet(checkpoint.agents if checkpoint else None)
     fitting = fitting_prompts(recipe, fleet, prompts, observer)
     for reading in fleet.read(fitting).values():
         for text in (*reading.notes, *reading.warnings):
@@ -151,7 +153,7 @@ def _attempt(
         recipe.capability.metric,
         recipe.capability.max_ratio,
     )
-    if found and progress:
+    if checkpoint and progress:
         capability.restore(progress.capability)
         note_machines(progress.machines, fleet.machines(), observer.note)
         run = RunFolder.resume(root, recipe, progress, fleet.machines(), clock)

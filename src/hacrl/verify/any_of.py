@@ -52,21 +52,21 @@ class AnyOf(Verifier):
 
     def screen(self, prompt: Prompt, response: str) -> Verdict | Case:
         """Decides what is right by one answer, or what the verifier decides for all of them."""
-        found: list[Verdict | Case] = []
+        screened: list[Verdict | Case] = []
         for gold in (prompt.gold, *prompt.alternatives):
-            one = self.verifier.screen(replace(prompt, gold=gold, alternatives=()), response)
-            if isinstance(one, Verdict) and one.outcome is Outcome.RIGHT:
-                return one
-            found.append(one)
-        decided = [one for one in found if isinstance(one, Verdict)]
-        return _best(decided) if len(decided) == len(found) else tuple(found)
+            result = self.verifier.screen(replace(prompt, gold=gold, alternatives=()), response)
+            if isinstance(result, Verdict) and result.outcome is Outcome.RIGHT:
+                return result
+            screened.append(result)
+        decided = [result for result in screened if isinstance(result, Verdict)]
+        return _best(decided) if len(decided) == len(screened) else tuple(screened)
 
     def judge(self, case: Case) -> Verdict:
         """Judges what is left in turn, until one is right."""
         assert isinstance(case, tuple)
         verdicts = []
-        for one in case:
-            verdicts.append(one if isinstance(one, Verdict) else self.verifier.judge(one))
+        for result in case:
+            verdicts.append(result if isinstance(result, Verdict) else self.verifier.judge(result))
             if verdicts[-1].outcome is Outcome.RIGHT:
                 break
         return _best(verdicts)

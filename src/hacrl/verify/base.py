@@ -89,8 +89,8 @@ class Verifier(ABC):
 
     def __call__(self, prompt: Prompt, response: str) -> Verdict:
         """Both stages in this process, without any limit: for known answers only."""
-        found = self.screen(prompt, response)
-        return found if isinstance(found, Verdict) else self.judge(found)
+        screened = self.screen(prompt, response)
+        return screened if isinstance(screened, Verdict) else self.judge(screened)
 
     def scored(
         self,

@@ -45,8 +45,8 @@ def plain_characters(text: str) -> str:
     if text.isascii():
         return text
     text = _FRACTIONS.sub(_fraction, text)
-    text = _RAISED.sub(lambda found: f"^{{{_folded(found[0])}}}", text)
-    text = _LOWERED.sub(lambda found: f"_{{{_folded(found[0])}}}", text)
+    text = _RAISED.sub(lambda match: f"^{{{_folded(match[0])}}}", text)
+    text = _LOWERED.sub(lambda match: f"_{{{_folded(match[0])}}}", text)
     had_root = any(sign in text for sign in "√∛∜")
     text = _folded(text.translate(_TRANSLATION)).translate(_TRANSLATION)
     text = "".join(_greek(character) for character in text)
@@ -55,8 +55,8 @@ def plain_characters(text: str) -> str:
     return text
 
 
-def _fraction(found: re.Match[str]) -> str:
-    numerator, _, denominator = unicodedata.normalize("NFKC", found[0]).partition("⁄")
+def _fraction(match: re.Match[str]) -> str:
+    numerator, _, denominator = unicodedata.normalize("NFKC", match[0]).partition("⁄")
     return f" {numerator}/{denominator}"
 
 

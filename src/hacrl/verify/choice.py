@@ -114,11 +114,11 @@ class Choice(Verifier):
             prose: whether the text may go on as a sentence, in which a small letter is a word.
             alone: whether nothing may follow but punctuation.
         """
-        found = _LETTER.fullmatch(_undecorated(text[:_LINE]))
-        if found is None:
+        match = _LETTER.fullmatch(_undecorated(text[:_LINE]))
+        if match is None:
             return None
-        bare, rest = found["bare"], found["rest"]
-        letter = bare or found["round"] or found["square"]
+        bare, rest = match["bare"], match["rest"]
+        letter = bare or match["round"] or match["square"]
         ended = not rest.strip() or rest[0] in ").:,;]'" or rest.lstrip()[0] in "-–—"
         if alone and rest.strip(" .):,;]"):
             return None

@@ -177,10 +177,10 @@ def extract_code(response: str) -> tuple[str, bool]:
     marked = plain = None
     fence, language, block = "", "", list[str]()
     for line in visible.splitlines():
-        found = _FENCE.match(line)
-        if not fence and found:
-            fence, language, block = found[1], found[2], []
-        elif fence and found and len(found[1]) >= len(fence) and not found[2]:
+        match = _FENCE.match(line)
+        if not fence and match:
+            fence, language, block = match[1], match[2], []
+        elif fence and match and len(match[1]) >= len(fence) and not match[2]:
             text = textwrap.dedent("\n".join(block))
             if _PYTHON.fullmatch(language):
                 marked = text

@@ -88,12 +88,15 @@ def _same_named(
 def _same_bindings(gold: list[tuple[str, str]], answer: list[tuple[str, str]]) -> bool | None:
     left = list(answer)
     for name, value in gold:
-        found = next((one for one in left if one[0] == name and same_answer(value, one[1])), None)
-        if found is None:
+        binding = next(
+            (binding for binding in left if binding[0] == name and same_answer(value, binding[1])),
+            None,
+        )
+        if binding is None:
             # One equation may be another rearranged, as y = 2x is x = y/2.
-            whole = [" = ".join(one) for one in (gold[0], answer[0])]
+            whole = [" = ".join(binding) for binding in (gold[0], answer[0])]
             return len(gold) == len(answer) == 1 and _same_formulas(*whole) is True
-        left.remove(found)
+        left.remove(binding)
     return not left
 
 
@@ -119,8 +122,8 @@ def _same_quantities(gold: str, answer: str) -> bool | None:
     exact = _times(values[0], a.factor), _times(values[1], b.factor)
     if times == 1.0:
         return _same_formulas(*exact)
-    found = [read(value) if is_formula(value) else None for value in exact]
-    x, y = (None if value is None else value_of(value) for value in found)
+    formulas = [read(value) if is_formula(value) else None for value in exact]
+    x, y = (None if value is None else value_of(value) for value in formulas)
     if x is None or y is None:
         return False
     return abs(x - y * times) <= _RELATIVE * max(abs(x), abs(y * times))
@@ -138,8 +141,8 @@ def _same_formulas(gold: str, answer: str) -> bool | None:
         return True if same_words(gold, answer) else None
     if not is_formula(answer):
         return False
-    found = read(answer)
-    return found is not None and equal(meaning, found)
+    value = read(answer)
+    return value is not None and equal(meaning, value)
 
 
 def _unbracketed(text: str) -> list[str]:
@@ -151,7 +154,7 @@ def _unbracketed(text: str) -> list[str]:
 
 def _all(results: object) -> bool | None:
     """True if all are; None if a reference answer cannot be read, and no other differs."""
-    found = list(results)  # type: ignore[call-overload]
-    if any(result is False for result in found):
+    listed = list(results)  # type: ignore[call-overload]
+    if any(result is False for result in listed):
         return False
-    return None if None in found else True
+    return None if None in listed else True

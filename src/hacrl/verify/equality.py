@@ -148,7 +148,7 @@ def _same_function(gold: object, answer: object) -> bool:
 
 def _has_unknown_derivative(value: Basic | MatrixBase) -> bool:
     r"""Whether there is a derivative of a name, such as `\frac{dy}{dx}`. SymPy takes it for 0."""
-    return any(isinstance(found.expr, Symbol) for found in value.atoms(Derivative))
+    return any(isinstance(derivative.expr, Symbol) for derivative in value.atoms(Derivative))
 
 
 def _is_relation(value: object) -> bool:
@@ -207,8 +207,8 @@ def _unknowns(relations: list[Relational]) -> set[Basic]:
 def _matched(gold: list[Basic], answer: list[Basic]) -> bool:
     """Whether each of one list has its equal in the other."""
     left = list(answer)
-    for one in gold:
-        other = next((o for o in left if _same_relation(one, o)), None)
+    for member in gold:
+        other = next((o for o in left if _same_relation(member, o)), None)
         if other is None:
             return False
         left.remove(other)

@@ -70,7 +70,7 @@ def whole_answer(text: str, marker: str | None) -> str:
 
 def _last_box(text: str) -> str | None:
     opened: list[int | None] = []  # where the content of each open brace starts; None: no box
-    found = None
+    span = None
     filled = -1  # end of the last stretch seen so far that is more than white space and braces
     position = 0
     for token in _TOKEN.finditer(text):
@@ -84,14 +84,14 @@ def _last_box(text: str) -> str | None:
             opened.append(None)
         elif token["bare"]:
             filled = token.end()
-            found = token.start("bare"), token.end() - _stops(token["bare"])
+            span = token.start("bare"), token.end() - _stops(token["bare"])
         elif not token["close"]:
             filled = token.end()
         elif opened:
             start = opened.pop()
             if start is not None and filled > start:
-                found = start, token.start()
-    return without_label(text[slice(*found)].strip()) if found else None
+                span = start, token.start()
+    return without_label(text[slice(*span)].strip()) if span else None
 
 
 def _stops(text: str) -> int:

@@ -68,14 +68,14 @@ class Function(Verifier):
         responses = [call.response for call in calls]
         function = resolve(self.function)
         if self.size is None:
-            found = [_result(function(*pair)) for pair in zip(prompts, responses, strict=True)]
+            results = [_result(function(*pair)) for pair in zip(prompts, responses, strict=True)]
         else:
-            found = list(_result(function(prompts, responses)))
-            if len(found) != len(cases):
+            results = list(_result(function(prompts, responses)))
+            if len(results) != len(cases):
                 raise ValueError(
-                    f"{self.function} returned {len(found)} results for {len(cases)} responses"
+                    f"{self.function} returned {len(results)} results for {len(cases)} responses"
                 )
-        return [self._read(result) for result in found]
+        return [self._read(result) for result in results]
 
     def prepare(self) -> None:
         """Imports the user's module."""

@@ -50,7 +50,7 @@ def read(text: str) -> Basic | MatrixBase | None:
     if not _balanced(text):
         return None
     try:
-        found = latex2sympy(
+        expression = latex2sympy(
             normalize_latex(text, config=_NORMALIZED),
             is_real=not should_treat_as_complex(text),
             convert_degrees=False,
@@ -61,11 +61,11 @@ def read(text: str) -> Basic | MatrixBase | None:
         raise
     except Exception:  # noqa: BLE001 - the parser raises anything on what it cannot read
         return None
-    if not isinstance(found, Basic | MatrixBase) or (
-        isinstance(found, Basic) and found.has(nan, zoo)
+    if not isinstance(expression, Basic | MatrixBase) or (
+        isinstance(expression, Basic) and expression.has(nan, zoo)
     ):
         return None
-    return found
+    return expression
 
 
 def _balanced(text: str) -> bool:

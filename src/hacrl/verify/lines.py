@@ -56,8 +56,8 @@ def after_marker(text: str, marker: str) -> str | None:
     end = len(text)
     while (at := text.rfind(marker, 0, end)) >= 0:
         rest = text[at + len(marker) : end]
-        if found := _answer(text, at, rest, marker):
-            return found
+        if answer := _answer(text, at, rest, marker):
+            return answer
         if rest.strip():
             return None
         # Nothing follows it: it closes a line (`#### 42 ####`), or the response was cut behind it.
@@ -67,20 +67,20 @@ def after_marker(text: str, marker: str) -> str | None:
 
 def without_label(text: str) -> str:
     """A text without the label in front of it, such as `Answer:` or `The answer is`."""
-    found = _WITH_LABEL.match(text)
-    if found is None or not text[found.end() :].strip(" .*_`"):
+    match = _WITH_LABEL.match(text)
+    if match is None or not text[match.end() :].strip(" .*_`"):
         return text
-    return _unclosed(text[: found.end()], text[found.end() :])
+    return _unclosed(text[: match.end()], text[match.end() :])
 
 
 def bare(text: str) -> str:
     r"""A text without the markup around all of it: `**Yes**`, `$\text{Yes}$` and `Yes` are one."""
     text = text.strip()
-    while found := _WRAPPED.match(text):
-        left = found[0].strip()
+    while match := _WRAPPED.match(text):
+        left = match[0].strip()
         right = "}" if left.endswith("{") else _ENDS.get(left, left)
-        inner = text[found.end() : -len(right)]
-        enclosed = len(text) >= found.end() + len(right) and text.endswith(right)
+        inner = text[match.end() : -len(right)]
+        enclosed = len(text) >= match.end() + len(right) and text.endswith(right)
         if not enclosed or not inner.strip() or not _stands_alone(inner, right):
             break
         text = inner.strip()
@@ -121,8 +121,8 @@ def _answer(text: str, at: int, rest: str, marker: str) -> str | None:
 def _enclosed(text: str, marker: str) -> str:
     """A line without the marker, or the opening tag's counterpart, that closes it."""
     closing = f"</{marker[1:]}" if re.fullmatch(r"<\w+>", marker) else marker
-    start, found, _ = text.partition(closing)
-    return start.strip() if found and start.strip() else text
+    start, inside, _ = text.partition(closing)
+    return start.strip() if inside and start.strip() else text
 
 
 def _unclosed(before: str, text: str) -> str:
@@ -143,8 +143,8 @@ def _without_sentence(text: str) -> str:
     line, rest = text[:_LINE], text[_LINE:]
     if rest:  # no answer that a person would read
         return text
-    if found := _SENTENCE.fullmatch(line):
-        return found["value"].strip().rstrip(" .,;")
+    if match := _SENTENCE.fullmatch(line):
+        return match["value"].strip().rstrip(" .,;")
     return _LEAVE.sub("", line).strip() or text
 
 

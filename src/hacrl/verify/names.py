@@ -24,7 +24,7 @@ def named_values(text: str) -> list[tuple[str, str]] | None:
 
     None unless the whole is one definition or a list of them. A chain (`x=2+3=5`) gives the last.
     """
-    found = []
+    values = []
     for part in split_list(text):
         sides = _split(part, "=")
         name = sides[0].strip()
@@ -32,8 +32,8 @@ def named_values(text: str) -> list[tuple[str, str]] | None:
             return None
         if _OTHER_RELATIONS.search(part):
             return None
-        found.append((_SPACE.sub("", name).replace("dfrac", "frac"), sides[-1].strip()))
-    return found
+        values.append((_SPACE.sub("", name).replace("dfrac", "frac"), sides[-1].strip()))
+    return values
 
 
 def split_list(text: str) -> list[str]:

@@ -96,10 +96,10 @@ def plain_number(text: str) -> Decimal | None:
     return Decimal(text) if text.isascii() and _PLAIN.fullmatch(text) else None
 
 
-def _prime(found: re.Match[str]) -> str:
+def _prime(match: re.Match[str]) -> str:
     # The parser of math-verify drops primes, which makes a derivative of the function itself.
-    primes = found[3].count("'") + found[3].count("prime")
-    return f"{found[1]}_{{{'prime' * primes}{found[2] or ''}}}"
+    primes = match[3].count("'") + match[3].count("prime")
+    return f"{match[1]}_{{{'prime' * primes}{match[2] or ''}}}"
 
 
 def _unwrap(text: str) -> str:

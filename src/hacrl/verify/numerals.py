@@ -64,13 +64,13 @@ def read_numeral(text: str) -> Numeral | None:
 
     A digit that the base has not makes it none, as does a name with an index, such as `x_2`.
     """
-    found = _IN_BASE.fullmatch(text) if text.isascii() else None
-    if found is None or not found[2][0].isdigit():
+    match = _IN_BASE.fullmatch(text) if text.isascii() else None
+    if match is None or not match[2][0].isdigit():
         return None
-    base = _CARDINALS.get((found[3] or found[4]).lower(), found[3] or found[4])
+    base = _CARDINALS.get((match[3] or match[4]).lower(), match[3] or match[4])
     if not str(base).isdigit() or not 2 <= int(base) <= 36:
         return None
-    numeral = Numeral(found[1] + (found[2].upper().lstrip("0") or "0"), int(base))
+    numeral = Numeral(match[1] + (match[2].upper().lstrip("0") or "0"), int(base))
     try:
         numeral.value  # noqa: B018 - whether the digits belong to the base
     except ValueError:

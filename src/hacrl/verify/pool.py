@@ -100,10 +100,10 @@ class VerifierPool:
             UserError: the workers do not start, or the verifier of a task failed too often.
         """
         screened = [self._screen(prompt, response) for prompt, response in pairs]
-        cases = dict.fromkeys(found for found in screened if not isinstance(found, Verdict))
+        cases = dict.fromkeys(case for case in screened if not isinstance(case, Verdict))
         with self._turn:
             judged = self._judge(tuple(cases)) if cases else {}
-        verdicts = [found if isinstance(found, Verdict) else judged[found] for found in screened]
+        verdicts = [case if isinstance(case, Verdict) else judged[case] for case in screened]
         self._check_errors([prompt.task for prompt, _ in pairs], verdicts)
         return verdicts
 
@@ -112,11 +112,11 @@ class VerifierPool:
         if len(response) > self.max_chars:
             return verifier.verdict(Outcome.NO_ANSWER)
         try:
-            found = verifier.screen(prompt, response)
+            screened = verifier.screen(prompt, response)
         # A verifier may be a user's code; an error in it concerns this response alone.
         except Exception as error:  # noqa: BLE001
             return self._failed(prompt.task, f"{type(error).__name__}: {error}")
-        return found if isinstance(found, Verdict) else TaskCase(prompt.task, found)
+        return screened if isinstance(screened, Verdict) else TaskCase(prompt.task, screened)
 
     def _check_errors(self, tasks: Sequence[str], verdicts: Sequence[Verdict]) -> None:
         errors = Counter(
@@ -143,18 +143,18 @@ class VerifierPool:
         while left:
             chunks = self._chunks(left)
             left = []
-            for chunk, found in self._run(chunks):
-                if isinstance(found, list):
-                    for case, one in zip(chunk, found, strict=False):
-                        judged[case] = self._verdict(case.task, one)
-                    left.extend(chunk[len(found) :])
+            for chunk, results in self._run(chunks):
+                if isinstance(results, list):
+                    for case, result in zip(chunk, results, strict=False):
+                        judged[case] = self._verdict(case.task, result)
+                    left.extend(chunk[len(results) :])
                 elif len(chunk) == 1 and self._limit(chunk) >= self.seconds:
-                    judged[chunk[0]] = self._verdict(chunk[0].task, found)
+                    judged[chunk[0]] = self._verdict(chunk[0].task, results)
                 else:
                     alone.extend((case,) for case in chunk)
-        for (case,), found in self._run(alone, alone=True):
-            one = found[0] if isinstance(found, list) else found
-            judged[case] = self._verdict(case.task, one)
+        for (case,), results in self._run(alone, alone=True):
+            result = results[0] if isinstance(results, list) else results
+            judged[case] = self._verdict(case.task, result)
         return judged
 
     def _chunks(self, cases: Sequence[TaskCase]) -> list[_Chunk]:
@@ -179,12 +179,12 @@ class VerifierPool:
         calls = [Call(chunk, self._limit(chunk, alone=alone)) for chunk in chunks]
         return list(zip(chunks, self._workers.run(calls), strict=True))
 
-    def _verdict(self, task: str, found: Verdict | Outcome | str) -> Verdict:
-        if isinstance(found, Verdict):
-            return found
-        if found is Outcome.TIMEOUT:
+    def _verdict(self, task: str, result: Verdict | Outcome | str) -> Verdict:
+        if isinstance(result, Verdict):
+            return result
+        if result is Outcome.TIMEOUT:
             return self.verifiers[task].verdict(Outcome.TIMEOUT)
-        return self._failed(task, found)
+        return self._failed(task, result)
 
     def _failed(self, task: str, message: str) -> Verdict:
         if task not in self.first_errors:

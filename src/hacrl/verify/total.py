@@ -47,17 +47,17 @@ class Total(Verifier):
 
     def screen(self, prompt: Prompt, response: str) -> Verdict | Case:
         """Decides what all parts decide."""
-        found = tuple(part.screen(prompt, response) for part in self.parts)
-        verdicts = [one for one in found if isinstance(one, Verdict)]
-        return self._combine(verdicts) if len(verdicts) == len(found) else found
+        screened = tuple(part.screen(prompt, response) for part in self.parts)
+        verdicts = [result for result in screened if isinstance(result, Verdict)]
+        return self._combine(verdicts) if len(verdicts) == len(screened) else screened
 
     def judge(self, case: Case) -> Verdict:
         """Judges what is left, part by part; the first that raises, raises for the whole."""
         assert isinstance(case, tuple)
         return self._combine(
             [
-                one if isinstance(one, Verdict) else part.judge(one)
-                for part, one in zip(self.parts, case, strict=True)
+                result if isinstance(result, Verdict) else part.judge(result)
+                for part, result in zip(self.parts, case, strict=True)
             ]
         )
 

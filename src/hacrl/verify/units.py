@@ -121,25 +121,25 @@ def read_quantity(text: str, *, letters: bool = False) -> Quantity | None:
         letters: whether a single letter is a unit wherever it can be one. Otherwise `5 m` is no
             quantity, since `m` may be a variable; `5\text{ m}` is five metres in any case.
     """
-    if found := _CURRENCY_BEFORE.fullmatch(text):
-        inner = read_quantity(found["sign"] + found["value"])
+    if match := _CURRENCY_BEFORE.fullmatch(text):
+        inner = read_quantity(match["sign"] + match["value"])
         if inner is None:
-            return Quantity(found["sign"] + found["value"], Fraction(1), _NAMES[_sign(found)])
-        return inner._replace(unit=_NAMES[_sign(found)]) if inner.unit is None else inner
-    if found := _DEGREES.fullmatch(text):
-        unit = {"C": "degC", "F": "degF"}.get(found["scale"], "degree")
-        return Quantity(found["value"], Fraction(1), unit)
+            return Quantity(match["sign"] + match["value"], Fraction(1), _NAMES[_sign(match)])
+        return inner._replace(unit=_NAMES[_sign(match)]) if inner.unit is None else inner
+    if match := _DEGREES.fullmatch(text):
+        unit = {"C": "degC", "F": "degF"}.get(match["scale"], "degree")
+        return Quantity(match["value"], Fraction(1), unit)
     if spelled := spelled_number(text):
         return Quantity(spelled, Fraction(1), None)
-    if (found := _COMPOUND.fullmatch(text)) and (whole := _sum(found["first"], found["second"])):
+    if (match := _COMPOUND.fullmatch(text)) and (whole := _sum(match["first"], match["second"])):
         return whole
     for pattern, plainly in ((_PLAIN, True), (_LATEX, False)):
-        found = pattern.fullmatch(text)
-        if found and len(found["unit"]) <= _MAX_UNIT:
-            value = spelled_number(found["value"]) or found["value"]
+        match = pattern.fullmatch(text)
+        if match and len(match["unit"]) <= _MAX_UNIT:
+            value = spelled_number(match["value"]) or match["value"]
             if plainly and not value[-1].isdigit() and value[-1] not in ".}":
                 continue
-            whole = _with_unit(value, found["unit"], plainly=plainly and not letters)
+            whole = _with_unit(value, match["unit"], plainly=plainly and not letters)
             if whole is not None:
                 return whole
     return None
@@ -177,11 +177,11 @@ def _with_unit(value: str, unit: str, *, plainly: bool) -> Quantity | None:
         factor, text = factor * times, text[first.end() :].removeprefix(" of").strip()
     if not text or text in {"%", r"\%"}:
         return Quantity(f"{value}{text}", factor, None)
-    name = _unit(text, spaced=unit[0].isspace(), plainly=plainly, one=value in {"1", "-1"})
+    name = _unit(text, spaced=unit[0].isspace(), plainly=plainly, is_one=value in {"1", "-1"})
     return None if name is None else Quantity(value, factor, name)
 
 
-def _unit(text: str, *, spaced: bool, plainly: bool, one: bool) -> str | None:
+def _unit(text: str, *, spaced: bool, plainly: bool, is_one: bool) -> str | None:
     """A canonical name of the unit; None if it is none."""
     words = _WORD.findall(text)
     if _TIME_OF_DAY.search(text):
@@ -202,7 +202,7 @@ def _unit(text: str, *, spaced: bool, plainly: bool, one: bool) -> str | None:
         noun.endswith("s") and len(noun) > 3 and not noun.endswith(("ss", "us", "is"))
     ):
         return f"{_COUNTED} {noun.removesuffix('s')}"
-    return f"{_COUNTED} {noun}" if one and len(noun) > 2 and noun.islower() else None
+    return f"{_COUNTED} {noun}" if is_one and len(noun) > 2 and noun.islower() else None
 
 
 def _measured(text: str, *, spaced: bool, plainly: bool) -> str | None:
@@ -244,5 +244,5 @@ def _sum(first: str, second: str) -> Quantity | None:
     return Quantity(f"{value.numerator}/{value.denominator}", Fraction(1), a.unit)
 
 
-def _sign(found: re.Match[str]) -> str:
-    return found["unit"] if found["unit"] in _NAMES else "$"
+def _sign(match: re.Match[str]) -> str:
+    return match["unit"] if match["unit"] in _NAMES else "$"

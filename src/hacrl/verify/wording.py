@@ -80,21 +80,21 @@ def is_formula(text: str) -> bool:
     position, after_number, several_letters = 0, False, False
     plain = _MATHBB.sub("X", text)
     while position < len(plain):
-        found = _TOKEN.match(plain, position)
-        if found is None:
+        token = _TOKEN.match(plain, position)
+        if token is None:
             return False
-        if found["command"] and found["command"] not in _COMMANDS:
+        if token["command"] and token["command"] not in _COMMANDS:
             return False
-        if found["environment"] and found["environment"] not in _ENVIRONMENTS:
+        if token["environment"] and token["environment"] not in _ENVIRONMENTS:
             return False
-        letters = found["letters"] or ""
+        letters = token["letters"] or ""
         if len(letters) > _LONGEST_PRODUCT:
             return False
-        if after_number and (found["number"] or "").startswith("."):
+        if after_number and (token["number"] or "").startswith("."):
             return False  # a version, a date, a clause: 1.2.3
-        after_number = found["number"] is not None
+        after_number = token["number"] is not None
         several_letters = several_letters or len(letters) > 1
-        position = found.end()
+        position = token.end()
     parts = re.split(r"[,;\s]+", plain.strip("(){}[] "))
     # A list of words is no list of products.
     return not (several_letters and all(re.fullmatch(r"[A-Za-z]+", part) for part in parts))
@@ -120,8 +120,8 @@ def _spelling(text: str) -> list[str]:
     """The words, numbers, signs and commands of a text, without what only groups or styles."""
     text = _ABBREVIATED.sub(r"\1\2", _SPACING.sub(" ", _STYLE.sub("", text))).rstrip(" .")
     text = re.sub(r"[{}$]", " ", text)
-    found = _SPELLING.findall(_LETTERS_APART.sub(lambda run: run[0].replace(" ", ""), text))
-    return found[1:-1] if len(found) == 3 and found[0] + found[2] == "()" else found
+    words = _SPELLING.findall(_LETTERS_APART.sub(lambda run: run[0].replace(" ", ""), text))
+    return words[1:-1] if len(words) == 3 and words[0] + words[2] == "()" else words
 
 
 def _is_word(gold: str, answer: str) -> bool:

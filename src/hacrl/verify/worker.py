@@ -112,10 +112,10 @@ def _address_space() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _send(connection: Connection, found: Found) -> None:
+def _send(connection: Connection, results: Found) -> None:
     used = sum(os.times()[:4])
     # A verdict may be a user's, with anything in it that does not pickle.
-    message = _attempt(lambda: pickle.dumps(Answer(found, used)))
+    message = _attempt(lambda: pickle.dumps(Answer(results, used)))
     if isinstance(message, str):
         message = pickle.dumps(Answer(message, used))
     connection.send_bytes(message)
@@ -132,12 +132,12 @@ def _judge(verifiers: Mapping[str, Verifier], call: Call) -> Found:
     if verifier.batch is not None and len(cases) > 1:
         return _attempt(lambda: list(verifier.judge_batch(cases)))
     end = time.monotonic() + call.seconds * _SHARE
-    found: list[Verdict | str] = []
+    results: list[Verdict | str] = []
     for case in cases:
-        found.append(_attempt(partial(verifier.judge, case)))
+        results.append(_attempt(partial(verifier.judge, case)))
         if time.monotonic() > end:
             break
-    return found
+    return results
 
 
 def _attempt(judgement: Callable[[], _T]) -> _T | str:

@@ -85,19 +85,19 @@ class Workers:
 
     def _run(self, calls: Sequence[Call]) -> list[Found | Outcome]:
         left = deque(enumerate(calls))
-        found: dict[int, Found | Outcome] = {}
-        for one in list(self._workers):
-            self._progress(one)  # some may have ended since the last time
-        while len(found) < len(calls):
-            self._fill(min(self._number, len(calls) - len(found)))
-            for one in self._workers:
-                if one.is_idle and left:
-                    one.begin(*left.popleft())
-            patience = min((one.patience for one in self._workers), default=0.0)
-            wait([file for one in self._workers for file in one.files], patience)
-            for one in list(self._workers):
-                found |= self._progress(one)
-        return [found[number] for number in range(len(calls))]
+        results: dict[int, Found | Outcome] = {}
+        for process in list(self._workers):
+            self._progress(process)  # some may have ended since the last time
+        while len(results) < len(calls):
+            self._fill(min(self._number, len(calls) - len(results)))
+            for process in self._workers:
+                if process.is_idle and left:
+                    process.begin(*left.popleft())
+            patience = min((process.patience for process in self._workers), default=0.0)
+            wait([file for process in self._workers for file in process.files], patience)
+            for process in list(self._workers):
+                results |= self._progress(process)
+        return [results[number] for number in range(len(calls))]
 
     def _fill(self, number: int) -> None:
         while len(self._workers) < number:
@@ -105,24 +105,24 @@ class Workers:
             atexit.unregister(self.close)
             atexit.register(self.close)
             try:
-                one = _Worker(self._verifiers, self._memory, self._start_seconds)
+                process = _Worker(self._verifiers, self._memory, self._start_seconds)
             except OSError as error:
                 raise UserError(f"the verifier's worker processes do not start: {error}") from error
-            self._workers.append(one)
+            self._workers.append(process)
 
-    def _progress(self, one: _Worker) -> dict[int, Found | Outcome]:
+    def _progress(self, process: _Worker) -> dict[int, Found | Outcome]:
         """The result of a worker's call by its number, if there is one; replaces what has ended."""
-        starting, number = one.is_starting, one.number
-        state = one.look()
+        starting, number = process.is_starting, process.number
+        state = process.look()
         if state is None:
             return {}
-        one.number = None
+        process.number = None
         if starting and state == []:
             self._have_started, self._failed_starts = True, 0
             return {}
-        if not one.is_idle:
-            self._workers.remove(one)
-            one.end()
+        if not process.is_idle:
+            self._workers.remove(process)
+            process.end()
         if starting:
             self._note_failure(state)
             return {}
@@ -155,7 +155,7 @@ class _Worker:
         # Not fork: the main process has threads and may hold a GPU. The server that forks instead
         # has the libraries already, so that replacing a worker costs milliseconds, not seconds.
         context = multiprocessing.get_context("forkserver")
-        libraries = frozenset[str]().union(*(one.libraries for one in verifiers.values()))
+        libraries = frozenset[str]().union(*(verifier.libraries for verifier in verifiers.values()))
         context.set_forkserver_preload([worker.__name__, *sorted(libraries)])
         self._connection, theirs = context.Pipe()
         _limit_transfers(self._connection.fileno())
@@ -239,11 +239,11 @@ class _Worker:
 
 def _unpickled(message: bytes) -> Answer:
     try:
-        found: Answer = pickle.loads(message)
+        answer: Answer = pickle.loads(message)
     # A verdict may be a user's, of a class that raises anything here.
     except Exception as error:  # noqa: BLE001
         return Answer(f"its result cannot be read: {type(error).__name__}: {error}"[:500], 0.0)
-    return found
+    return answer
 
 
 def _limit_transfers(file: int) -> None:

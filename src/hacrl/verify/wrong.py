@@ -193,8 +193,8 @@ def _modules(node: ast.Import | ast.ImportFrom) -> list[str | None]:
 
 def _names(tests: str) -> list[str]:
     """What tests may expect of a program: all names that they use and Python does not have."""
-    found = {node.id for node in ast.walk(ast.parse(tests)) if isinstance(node, ast.Name)}
+    names = {node.id for node in ast.walk(ast.parse(tests)) if isinstance(node, ast.Name)}
     for node in ast.walk(ast.parse(tests)):
         if isinstance(node, ast.ImportFrom) and node.module == "answer":
-            found |= {alias.name for alias in node.names if alias.name != "*"}
-    return sorted(name for name in found if not hasattr(builtins, name) and name[:2] != "__")
+            names |= {alias.name for alias in node.names if alias.name != "*"}
+    return sorted(name for name in names if not hasattr(builtins, name) and name[:2] != "__")

@@ -88,7 +88,11 @@ def make_lessons(
         own = agent == policy.name
         samples = [_drawn(row.rollout, drawn) if own else None for row in rows]
         encoded = (
-            [(one.token_ids, why) for one, why in zip(samples, reasons, strict=True) if one]
+            [
+                (drawn_sample.token_ids, why)
+                for drawn_sample, why in zip(samples, reasons, strict=True)
+                if drawn_sample
+            ]
             if own
             else _foreign(policy, rows, reasons, openings)
         )
@@ -104,13 +108,13 @@ def make_lessons(
 
 
 def _drawn(rollout: Rollout, drawn: Mapping[tuple[int, int], Sample]) -> Sample:
-    found = drawn.get((rollout.prompt, rollout.sample))
-    if found is None or len(found.token_ids) != rollout.length:
+    sample = drawn.get((rollout.prompt, rollout.sample))
+    if sample is None or len(sample.token_ids) != rollout.length:
         raise ValueError(
             f"agent {rollout.agent} learns from what it drew last, and sample {rollout.sample} of "
             f"prompt {rollout.prompt} is not of that"
         )
-    return found
+    return sample
 
 
 def _unusable(row: Verified, advantage: float) -> str | None:
@@ -139,6 +143,6 @@ def _foreign(
                 texts[i] = text
         results.append(((), left_out))
     encoded = encode_foreign(policy, [*texts.values()], [rows[i].rollout.finished for i in texts])
-    for i, one in zip(texts, encoded, strict=True):
-        results[i] = one
+    for i, encoding in zip(texts, encoded, strict=True):
+        results[i] = encoding
     return results

@@ -68,7 +68,7 @@ class Loss:
     def models(self) -> list[PreTrainedModel]:
         """The policy's, and the reference's if it is another."""
         policies = (self._policy, *([self._reference] if self._reference else []))
-        return list({id(one.model): one.model for one in policies}.values())
+        return list({id(policy.model): policy.model for policy in policies}.values())
 
     @property
     def reduced_micro_batch_tokens(self) -> int | None:
@@ -101,7 +101,9 @@ class Loss:
             return logprobs
         parts = policy.share.gather({i: row_T.tolist() for i, row_T in logprobs.items()})
         return {
-            i: torch.tensor(row, device=policy.device) for one in parts for i, row in one.items()
+            i: torch.tensor(row, device=policy.device)
+            for chunk in parts
+            for i, row in chunk.items()
         }
 
     def backward(
@@ -172,7 +174,7 @@ class Loss:
 
         loss, outcomes = self._within_memory(work, lessons, rows)
         parts = self._policy.share.gather((loss, outcomes))
-        every = {i: row for _, found in parts for i, row in found.items()}
+        every = {i: row for _, own_rows in parts for i, row in own_rows.items()}
         return sum(loss for loss, _ in parts), every
 
     def _clipped(
@@ -274,5 +276,5 @@ def _kl(reference: Sequence[Tensor | None], logprob_RT: Tensor, mask_RT: Tensor)
     for row, logprob_T in enumerate(reference):
         if logprob_T is not None:
             reference_RT[row, : len(logprob_T)] = logprob_T
-    has_R = torch.tensor([one is not None for one in reference], device=logprob_RT.device)
+    has_R = torch.tensor([logprobs is not None for logprobs in reference], device=logprob_RT.device)
     return kl_term(logprob_RT, reference_RT, mask_RT) * has_R

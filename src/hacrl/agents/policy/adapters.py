@@ -67,19 +67,20 @@ def describe_adapter(name: str, spec: AgentSpec) -> LoraConfig:
             revision=spec.revision,
         )
     try:
-        found: Any = PeftConfig.from_pretrained(_location(name, lora.adapter))
+        peft_config: Any = PeftConfig.from_pretrained(_location(name, lora.adapter))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(
             f"agent {name}: lora.adapter {lora.adapter} cannot be read; name the folder or Hub id "
             f"of a PEFT adapter ({first_line(error)})"
         ) from error
-    if not isinstance(found, LoraConfig):
+    if not isinstance(peft_config, LoraConfig):
         raise UserError(
-            f"agent {name}: lora.adapter {lora.adapter} is of type {found.peft_type}, not LoRA"
+            f"agent {name}: lora.adapter {lora.adapter} is of type {peft_config.peft_type}, "
+            "not LoRA"
         )
-    found.inference_mode = False
-    found.lora_dropout = 0.0  # no dropout in a policy's forward pass
-    return found
+    peft_config.inference_mode = False
+    peft_config.lora_dropout = 0.0  # no dropout in a policy's forward pass
+    return peft_config
 
 
 def add_adapter(name: str, model: PreTrainedModel, spec: AgentSpec, seed: int) -> None:
@@ -151,8 +152,8 @@ def try_adapter(name: str, model: PreTrainedModel, folder: Path) -> None:
             )
             bare.add_adapter(config, name)
         expected = _state(name, bare)
-        found = load_file(folder / _WEIGHTS)
-        shapes = {key.removeprefix(_PREFIX): value.shape for key, value in found.items()}
+        tensors = load_file(folder / _WEIGHTS)
+        shapes = {key.removeprefix(_PREFIX): value.shape for key, value in tensors.items()}
         if shapes != {key: value.shape for key, value in expected.items()}:
             problem = "its weights are not those that its configuration describes"
     except (OSError, SafetensorError, ValueError, TypeError, KeyError, RuntimeError) as error:
@@ -195,10 +196,10 @@ def load_adapter(name: str, model: PreTrainedModel, folder: Path) -> None:
 
 def _state(name: str, model: PreTrainedModel) -> dict[str, Tensor]:
     """The weights of an adapter, and none of the model's own."""
-    found: dict[str, Tensor] = get_peft_model_state_dict(
+    state: dict[str, Tensor] = get_peft_model_state_dict(
         model, adapter_name=name, save_embedding_layers=False
     )
-    return found
+    return state
 
 
 def _put(name: str, model: PreTrainedModel, weights: dict[str, Tensor], origin: str) -> None:

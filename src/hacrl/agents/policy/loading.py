@@ -209,7 +209,7 @@ def _load_model(name: str, spec: AgentSpec) -> _Loaded:
     elif quantized is not None:  # moved by the library, which cannot be done later
         options = {"quantization_config": quantized, "device_map": {"": device}}
     try:
-        found: Any = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             _location(name, spec),
             config=load_config(name, spec),
             output_loading_info=True,
@@ -227,7 +227,7 @@ def _load_model(name: str, spec: AgentSpec) -> _Loaded:
         raise UserError(
             f"agent {name}: weights of {spec.model} cannot be loaded ({first_line(error)})"
         ) from error
-    model, loading = found
+    model, loading = loaded
     if missing := sorted(loading["missing_keys"]):  # they would be random
         raise UserError(
             f"agent {name}: weights of {spec.model} are incomplete, {len(missing)} tensors such "

@@ -41,8 +41,8 @@ def _is_plain_norm(module: nn.Module) -> bool:
     with torch.no_grad():
         probe = torch.linspace(-1.0, 2.0, weight.numel())
         expected: Tensor = module(probe)
-        found = _scaled(probe, epsilon)[0] * weight
-    return torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
+        scaled = _scaled(probe, epsilon)[0] * weight
+    return torch.allclose(scaled, expected, rtol=1e-5, atol=1e-6)
 
 
 def _forward(module: Any, hidden_states: Tensor) -> Tensor:

@@ -50,15 +50,15 @@ def read(reader: Reader, prompts: Sequence[Prompt]) -> Reading:
             f"which its model with {reader.vocab_size} embeddings has none; they cannot be used"
         )
     texts = [f"{prompt.system or ''}\n{prompt.text}" for prompt in prompts]
-    if found := spelled(tokenizer, texts):
-        first = min(found)
+    if spelled_out := spelled(tokenizer, texts):
+        first = min(spelled_out)
         acts = (
             "they are encoded as text"
             if reader.split_special_tokens
             else f"they act as such; agents.{name}.split_special_tokens: true encodes them as text"
         )
         (notes if reader.split_special_tokens else warnings).append(
-            f"agent {name}: {len(found)} of {len(prompts)} prompts spell control tokens of its "
-            f"tokenizer, first {found[first]} in {prompts[first].id}; {acts}"
+            f"agent {name}: {len(spelled_out)} of {len(prompts)} prompts spell control tokens of "
+            f"its tokenizer, first {spelled_out[first]} in {prompts[first].id}; {acts}"
         )
     return Reading(tuple(notes), tuple(warnings))

@@ -61,17 +61,17 @@ class Share:
         """What every rank has, in their order. All ranks call it together."""
         if self.size == 1:
             return [own]
-        found: list[Any] = [None] * self.size
-        distributed.all_gather_object(found, own)
-        return found
+        gathered: list[Any] = [None] * self.size
+        distributed.all_gather_object(gathered, own)
+        return gathered
 
     def any(self, own: bool) -> bool:
         """Whether something holds on any rank. All ranks call it together."""
         if self.size == 1:
             return own
-        found = torch.tensor(int(own))
-        distributed.all_reduce(found, distributed.ReduceOp.MAX)
-        return bool(found)
+        flag = torch.tensor(int(own))
+        distributed.all_reduce(flag, distributed.ReduceOp.MAX)
+        return bool(flag)
 
     def write(self, write: Callable[[], object]) -> None:
         """Let the first rank write something. All ranks call it together.
@@ -85,8 +85,8 @@ class Share:
                 write()
             except (OSError, SafetensorError) as failed:
                 error = failed
-        if (found := self.gather(error)[0]) is not None:
-            raise found
+        if (failure := self.gather(error)[0]) is not None:
+            raise failure
 
 
 ALONE = Share()
@@ -172,26 +172,26 @@ def whole_on_host(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Ten
         keep: whether this rank wants them; for another the result is empty. They are gathered one
             by one, since no device need have room for all.
     """
-    found = {}
+    on_host = {}
     for name, tensor in tensors.items():
         value = whole(tensor)
         if keep:
-            found[name] = value.cpu() if isinstance(tensor, DTensor) else value
-    return found
+            on_host[name] = value.cpu() if isinstance(tensor, DTensor) else value
+    return on_host
 
 
 def whole_state(model: PreTrainedModel, *, keep: bool) -> dict[str, Tensor]:
     """Weights by name, tied ones once. See `whole_on_host`."""
     persistent = model.state_dict().keys()
-    found = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    found |= {name: buffer for name, buffer in model.named_buffers() if name in persistent}
-    return whole_on_host(found, keep=keep)
+    state = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    state |= {name: buffer for name, buffer in model.named_buffers() if name in persistent}
+    return whole_on_host(state, keep=keep)
 
 
 def plain_class(model: PreTrainedModel) -> type[PreTrainedModel]:
     """The class that a model had before it was sharded."""
-    found = type(model)
-    return found.__mro__[2] if issubclass(found, FSDPModule) else found
+    model_class = type(model)
+    return model_class.__mro__[2] if issubclass(model_class, FSDPModule) else model_class
 
 
 def _call(work: Callable[[], Tensor]) -> Tensor:

@@ -77,10 +77,10 @@ class _Unknown(jinja2.ext.Extension):
 
 def chat_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
     """The template that prompts go through, None if there is none: they are plain text then."""
-    found = tokenizer.chat_template
-    if isinstance(found, dict):
-        found = found.get("default")
-    return found or None
+    template = tokenizer.chat_template
+    if isinstance(template, dict):
+        template = template.get("default")
+    return template or None
 
 
 def parse_template(agent: str, template: str) -> set[str]:
@@ -170,14 +170,14 @@ def _holds(rendered: str, text: str) -> bool:
     """Whether a text is there, be it trimmed, indented or escaped."""
     if text.strip() in rendered:
         return True
-    found = _squashed(rendered)
+    squashed = _squashed(rendered)
     forms = (
         text,
         json.dumps(text)[1:-1],
         json.dumps(text, ensure_ascii=False)[1:-1],
         repr(text)[1:-1],
     )
-    return any(_squashed(form) in found for form in forms) or (
+    return any(_squashed(form) in squashed for form in forms) or (
         _squashed(text) in _squashed(html.unescape(rendered))
     )
 

@@ -32,12 +32,12 @@ def spelled(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> dict[in
         return {}
     pattern = re.compile("|".join(re.escape(token) for token in sorted(control, key=len)[::-1]))
     ids = set(control.values())
-    found = {}
+    spellings = {}
     for position, text in enumerate(texts):
         match = pattern.search(text)
         if match and not ids.isdisjoint(tokenizer.encode(text, add_special_tokens=False)):
-            found[position] = match.group()
-    return found
+            spellings[position] = match.group()
+    return spellings
 
 
 def without_embedding(tokenizer: PreTrainedTokenizerBase, rows: int) -> list[str]:

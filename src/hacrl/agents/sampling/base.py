@@ -62,8 +62,10 @@ def check_finite(name: str, samples: Iterable[Sample]) -> None:
         NotFinite: a log-probability is no finite number, as every one is where a logit is not a
             number, or where none is finite.
     """
-    for one in samples:
-        place = next((t for t, value in enumerate(one.logprobs) if not math.isfinite(value)), None)
+    for sample in samples:
+        place = next(
+            (t for t, value in enumerate(sample.logprobs) if not math.isfinite(value)), None
+        )
         if place is not None:
             raise NotFinite(
                 f"agent {name}: its logits are not finite at token {place} of a response, so "

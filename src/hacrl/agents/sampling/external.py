@@ -94,7 +94,9 @@ class ExternalSampler:
             self._catch_up(prompts[0])
             drawn = self._engine.draw(requests)
             self._asleep = self._engine.sleep()
-        samples = [Sample(one.token_ids, one.logprobs, one.finished) for one in drawn]
+        samples = [
+            Sample(response.token_ids, response.logprobs, response.finished) for response in drawn
+        ]
         check_finite(self._policy.name, samples)
         return [samples[i : i + group_size] for i in range(0, len(samples), group_size)]
 

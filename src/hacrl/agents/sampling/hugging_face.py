@@ -108,12 +108,12 @@ def sample(
             drawn = _generate(
                 policy, prompts, [batch[i] for i in taken], temperature, uniform_RT[taken], greedy
             )
-            own += [(start + i, one) for i, one in zip(part, drawn, strict=False)]
+            own += [(start + i, drawn_sample) for i, drawn_sample in zip(part, drawn, strict=False)]
     groups: list[list[Sample]] = [[] for _ in prompts]
     drawn_by_all = [pair for pairs in policy.share.gather(own) for pair in pairs]
-    check_finite(policy.name, (one for _, one in drawn_by_all))
-    for row, one in sorted(drawn_by_all, key=lambda pair: pair[0]):
-        groups[rows[row]].append(one)
+    check_finite(policy.name, (drawn_sample for _, drawn_sample in drawn_by_all))
+    for row, drawn_sample in sorted(drawn_by_all, key=lambda pair: pair[0]):
+        groups[rows[row]].append(drawn_sample)
     return groups
 
 

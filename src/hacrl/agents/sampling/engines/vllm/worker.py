@@ -83,13 +83,13 @@ class VllmWorker:
             prompt = tokens_input(request.prompt_ids)
             engine.add_request(str(self._requests), prompt, _parameters(request))
             self._requests += 1
-        found: dict[str, Drawn] = {}
+        drawn: dict[str, Drawn] = {}
         while engine.has_unfinished_requests():
             for output in engine.step():
                 if output.finished:
-                    found[output.request_id] = _drawn(output)
+                    drawn[output.request_id] = _drawn(output)
             self._busy()
-        return [found[str(number)] for number in range(first, self._requests)]
+        return [drawn[str(number)] for number in range(first, self._requests)]
 
 
 def _reload(worker: Any, folder: str) -> None:
@@ -120,12 +120,12 @@ def _parameters(request: Request) -> Any:
 
 
 def _drawn(output: Any) -> Drawn:
-    (one,) = output.outputs
-    ids = list(one.token_ids)
+    (completion,) = output.outputs
+    ids = list(completion.token_ids)
     prompt = zip(output.prompt_token_ids[1:], (output.prompt_logprobs or [])[1:], strict=False)
     return Drawn(
         token_ids=ids,
-        logprobs=[row[i].logprob for i, row in zip(ids, one.logprobs, strict=True)],
-        finished=one.finish_reason == "stop",
+        logprobs=[row[i].logprob for i, row in zip(ids, completion.logprobs, strict=True)],
+        finished=completion.finish_reason == "stop",
         prompt_logprobs=[row[i].logprob for i, row in prompt],
     )
