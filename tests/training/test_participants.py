@@ -258,7 +258,7 @@ def test_check_counts_what_does_not_learn(mixed: Raw, earlier: Path) -> None:
     assert lines["kim"][-4:] == ["itself,", "lee,", "old", "3"]
     assert lines["lee"][-2:] == ["-", "-"]
     assert lines["old"] == ["old", "recording", str(earlier), *["-"] * 5]
-    assert "64 a step and agent, 128 a step in all" in text, "a recording draws nothing"
+    assert "64 per step and agent, 128 per step in total" in text, "a recording draws nothing"
     held = {line.split()[0]: line.split() for line in memory.splitlines() if line.strip()}
     assert held["kim"].count("-") == 0
     assert held["lee"].count("-") == 3, "neither gradients nor AdamW nor reference"
