@@ -12,11 +12,11 @@ from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.agents.learning.reporting import LearnReport
 from hacrl.agents.making import make_participant
 from hacrl.agents.participant import LearningParticipant, Participant
+from hacrl.agents.recorded import Recorded, prompt_key
 from hacrl.agents.recording import Recording
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.fleet import LocalFleet
 from hacrl.records import Decoding, Prompt, Rollout
-from hacrl.runs.recorded import Recorded, prompt_key
 from hacrl.tasks import load_prompts
 from hacrl.training.loop import by_learner, joint_set
 from hacrl.verify import make_pool

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hacrl.agents.policy.reading import Reading
+from hacrl.agents.recorded import PromptKey, Recorded, prompt_key, read_recorded
 from hacrl.config.recording import RecordingSpec
 from hacrl.config.schema import Recipe
 from hacrl.errors import UserError
 from hacrl.paths import resolve
 from hacrl.records import Decoding, Prompt, Rollout
-from hacrl.runs.recorded import PromptKey, Recorded, prompt_key, read_recorded
 
 __all__ = ["Recording", "check_recordings", "load_recording"]
 

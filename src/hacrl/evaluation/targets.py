@@ -82,8 +82,8 @@ def without_thinking(target: Target) -> Target:
     Raises:
         UserError: its tokenizer cannot be loaded.
     """
-    from hacrl.agents.policy.loading import load_tokenizer
     from hacrl.agents.policy.templates import chat_template
+    from hacrl.agents.policy.tokenizer import load_tokenizer
 
     args = target.spec.template_args
     template = chat_template(load_tokenizer(target.label, target.spec))
@@ -113,7 +113,7 @@ def target_fingerprint(target: Target) -> str:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
                 digest.update(f"{path.name}\0{content}\n".encode())
     if not folder.is_dir():
-        from hacrl.agents.policy.loading import load_config
+        from hacrl.agents.policy.source import load_config
 
         commit = getattr(load_config(target.label, spec), "_commit_hash", None)
         digest.update(f"{spec.model}@{commit}\n".encode())
@@ -136,8 +136,8 @@ def target_fingerprint(target: Target) -> str:
 
 
 def _own_template(target: Target) -> str:
-    from hacrl.agents.policy.loading import load_tokenizer
     from hacrl.agents.policy.templates import chat_template
+    from hacrl.agents.policy.tokenizer import load_tokenizer
 
     return chat_template(load_tokenizer(target.label, target.spec)) or ""
 

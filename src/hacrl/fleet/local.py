@@ -8,8 +8,10 @@ from pathlib import Path
 from hacrl.agents.learning.reporting import LearnReport
 from hacrl.agents.making import make_participant
 from hacrl.agents.participant import LearningParticipant, Participant
-from hacrl.agents.policy.loading import SharedModels, load_config, load_tokenizer
+from hacrl.agents.policy.loading import SharedModels
 from hacrl.agents.policy.reading import Reading
+from hacrl.agents.policy.source import load_config
+from hacrl.agents.policy.tokenizer import load_tokenizer
 from hacrl.agents.recording import Recording
 from hacrl.config.schema import Recipe
 from hacrl.fleet.base import ByLearner

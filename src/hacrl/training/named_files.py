@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from hacrl.agents.recorded import rollout_files
 from hacrl.config.agents import AgentSpec
 from hacrl.config.schema import Recipe
 from hacrl.config.verifiers import CommandVerifier, PythonVerifier, SumVerifier, VerifierSpec
 from hacrl.paths import resolve
-from hacrl.runs.recorded import rollout_files
 
 __all__ = ["file_marks"]
 

@@ -11,14 +11,11 @@ from transformers import PreTrainedTokenizerBase
 
 from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.agents.policy.encoding import encode_prompt
-from hacrl.agents.policy.loading import (
-    ModelUnavailable,
-    load_config,
-    load_tokenizer,
-    sharing_key,
-)
+from hacrl.agents.policy.loading import sharing_key
 from hacrl.agents.policy.reading import read
 from hacrl.agents.policy.sizes import Memory, Parameters, count_parameters, memory
+from hacrl.agents.policy.source import ModelUnavailable, load_config
+from hacrl.agents.policy.tokenizer import load_tokenizer
 from hacrl.agents.policy.vocabulary import check_sizes
 from hacrl.agents.recording import check_recordings
 from hacrl.config.agents import AgentSpec

@@ -11,8 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
 
-from hacrl.agents.policy.loading import load_policy, load_tokenizer
+from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy, save_policy
+from hacrl.agents.policy.tokenizer import load_tokenizer
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError
 

@@ -12,9 +12,10 @@ from tokenizers import AddedToken
 
 from hacrl.agents.learning.lessons import make_lessons
 from hacrl.agents.policy.encoding import decode_response, encode_foreign, encode_prompt
-from hacrl.agents.policy.loading import load_policy, load_tokenizer
+from hacrl.agents.policy.loading import load_policy
 from hacrl.agents.policy.policy import Policy, save_policy
 from hacrl.agents.policy.reading import read
+from hacrl.agents.policy.tokenizer import load_tokenizer
 from hacrl.agents.sampling.base import Sample
 from hacrl.config import AgentSpec
 from hacrl.errors import UserError

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,105 +10,30 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
-    AutoTokenizer,
     BitsAndBytesConfig,
     GenerationConfig,
     GgufConfig,
-    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from hacrl.agents.policy.attention import group_queries
-from hacrl.agents.policy.begin import prepend_begin
 from hacrl.agents.policy.norms import merge_norms
 from hacrl.agents.policy.policy import Policy
-from hacrl.agents.policy.templates import chat_template, parse_template
+from hacrl.agents.policy.source import load_config, location
+from hacrl.agents.policy.tokenizer import load_tokenizer
 from hacrl.agents.policy.vocabulary import check_sizes
-from hacrl.config.agents import AgentSpec, NamedTemplate
+from hacrl.config.agents import AgentSpec
 from hacrl.errors import UserError, first_line
-from hacrl.paths import BUNDLED, resolve
-from hacrl.tasks.rows import read_text
 
 __all__ = [
-    "ModelUnavailable",
     "SharedModels",
     "find_device",
-    "load_config",
     "load_model",
     "load_policy",
-    "load_tokenizer",
     "sharing_key",
 ]
-
-_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""Jinja does not join two of them."""
-
-
-class ModelUnavailable(UserError):  # noqa: N818 - may be no error at all
-    """A hub id that could not be fetched. It may well exist, and be there on another machine."""
-
-
-def load_config(name: str, spec: AgentSpec) -> PretrainedConfig:
-    """The model's configuration, without its weights.
-
-    Raises:
-        ModelUnavailable: a hub id that cannot be fetched.
-        UserError: not found, or not a causal language model.
-    """
-    location = _location(name, spec)
-    try:
-        config: PretrainedConfig = AutoConfig.from_pretrained(
-            location,
-            revision=spec.revision,
-            trust_remote_code=spec.trust_remote_code,
-            **({"gguf_file": spec.gguf} if spec.gguf else {}),
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise _cannot_load(name, spec, "model", error) from error
-    remote = getattr(config, "auto_map", None) or {}
-    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING and "AutoModelForCausalLM" not in remote:
-        raise UserError(
-            f"agent {name}: model {spec.model} is a {config.model_type}, not a causal language "
-            "model; choose one that AutoModelForCausalLM loads"
-        )
-    for key, value in config.to_dict().items():  # no dropout in a policy's forward pass
-        if ("dropout" in key or key.endswith("pdrop")) and isinstance(value, float):
-            setattr(config, key, 0.0)
-    return config
-
-
-def load_tokenizer(name: str, spec: AgentSpec) -> PreTrainedTokenizerBase:
-    """The agent's tokenizer, with the recipe's chat template if there is one.
-
-    Raises:
-        ModelUnavailable: a hub id that cannot be fetched.
-        UserError: not found, an unknown stop token, a missing or broken template, several of them
-            and no choice, or a template argument that the template does not know.
-    """
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            _location(name, spec),
-            revision=spec.revision,
-            trust_remote_code=spec.trust_remote_code,
-            **({"gguf_file": spec.gguf} if spec.gguf else {}),
-        )
-    # The library in Rust raises a bare Exception, for example for a vocabulary that is no text.
-    except Exception as error:
-        raise _cannot_load(name, spec, "tokenizer of", error) from error
-    _choose_template(name, spec, tokenizer)
-    _check_template(name, spec, chat_template(tokenizer))
-    if chat_template(tokenizer) is None:
-        options = {"revision": spec.revision, "trust_remote_code": spec.trust_remote_code}
-        prepend_begin(tokenizer, _location(name, spec), **options)
-    known = tokenizer.get_vocab()
-    for token in spec.stop:
-        if token not in known:
-            raise UserError(f"agent {name}: stop token {token!r} is not in its vocabulary")
-    return tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +133,7 @@ def _load_model(name: str, spec: AgentSpec) -> _Loaded:
         options = {"quantization_config": quantized, "device_map": {"": device}}
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            _location(name, spec),
+            location(name, spec),
             config=load_config(name, spec),
             output_loading_info=True,
             revision=spec.revision,
@@ -257,30 +180,6 @@ def _quantization(spec: AgentSpec, dtype: torch.dtype) -> BitsAndBytesConfig | N
     )
 
 
-def _location(name: str, spec: AgentSpec) -> str:
-    path = resolve(spec.model)
-    if os.path.isdir(path):
-        if spec.gguf and not os.path.isfile(path / spec.gguf):
-            raise UserError(f"agent {name}: gguf file {spec.gguf} is not in {spec.model}")
-        return str(path)
-    if spec.model.startswith((".", "/", "~", BUNDLED)) or spec.model.count("/") > 1:
-        raise UserError(f"agent {name}: model folder {spec.model} does not exist")
-    return spec.model
-
-
-def _cannot_load(name: str, spec: AgentSpec, part: str, error: Exception) -> UserError:
-    """What to say when the library fails. Only a hub id that is not fetched is unavailable."""
-    if isinstance(error, OSError) and not os.path.isdir(resolve(spec.model)):
-        return ModelUnavailable(
-            f"agent {name}: {part} {spec.model} is no local folder and cannot be fetched from the "
-            f"hub ({first_line(error)})"
-        )
-    return UserError(
-        f"agent {name}: {part} {spec.model} cannot be loaded ({first_line(error)}); "
-        "name a Hugging Face hub id or a folder with a config.json"
-    )
-
-
 def find_device(name: str, wanted: str) -> torch.device:
     """The device that an agent's `device` means here.
 
@@ -314,57 +213,6 @@ def _stop_ids(
             f"agent {name}: {spec.model} declares no end token; name one with agents.{name}.stop"
         )
     return unique
-
-
-def _choose_template(name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Make the recipe's chat template the tokenizer's, which is saved with it."""
-    wanted, named = spec.chat_template, tokenizer.chat_template
-    key = f"agents.{name}.chat_template"
-    if isinstance(wanted, str):
-        tokenizer.chat_template = _read_template(name, wanted)
-    elif isinstance(wanted, NamedTemplate):
-        known = named if isinstance(named, dict) else {"default": named} if named else {}
-        if wanted.name not in known:
-            raise UserError(
-                f"{key}.name: {spec.model} has no chat template called {wanted.name}; it has "
-                f"{', '.join(sorted(known)) or 'none'}"
-            )
-        tokenizer.chat_template = {**known, "default": known[wanted.name]}
-    elif isinstance(named, dict) and named and "default" not in named:
-        raise UserError(
-            f"agent {name}: {spec.model} has the chat templates {', '.join(sorted(named))} and no "
-            f"default; choose with {key}={{name: {min(named)}}}"
-        )
-
-
-def _read_template(name: str, place: str) -> str:
-    path = resolve(place)
-    if not os.path.isfile(path):  # no error for a name that no file can have
-        raise UserError(f"agent {name}: chat_template {place} is not a file")
-    try:
-        text = read_text(path)
-    except UserError as error:
-        raise UserError(f"agent {name}: chat_template {error}") from error
-    if half := _HALF_CHARACTER.search(text):
-        raise UserError(
-            f"agent {name}: chat_template {place}: {half[0]} is half of a character, which no "
-            "tokenizer takes; write the character itself, as UTF-8"
-        )
-    return text
-
-
-def _check_template(name: str, spec: AgentSpec, template: str | None) -> None:
-    if template is None:
-        if spec.template_args:
-            raise UserError(f"agent {name}: template_args given, but it has no chat template")
-        return
-    known = parse_template(name, template)
-    for key in spec.template_args:
-        if key not in known:
-            raise UserError(
-                f"agent {name}: its chat template has no argument {key}; it knows "
-                f"{', '.join(sorted(known)) or 'none'}"
-            )
 
 
 @torch.no_grad()

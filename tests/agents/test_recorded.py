@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hacrl.agents.recorded import read_recorded, rollout_files
 from hacrl.errors import UserError
-from hacrl.runs.recorded import read_recorded, rollout_files
 
 
 def row(prompt: int, name: str, sample: int, text: str, agent: str = "kim") -> dict[str, Any]:
