@@ -1,4 +1,4 @@
-"""Whether four shortcuts pay: each switched off alone, against all of them on, in one process.
+"""Whether two shortcuts pay: each switched off alone, against all of them on, in one process.
 
 Seconds of a learner's pass and of a sampling call, by turns with and without, as the ratio of each
 pair: its median and its quartiles. Models: one of SmolLM2-135M's size with random weights, and the
@@ -41,14 +41,14 @@ from hacrl.records import Rollout
 RESULT = Path(__file__).with_name("results") / "pays.json"
 LOADING = "hacrl.agents.policy.loading"
 WITHOUT = {
-    "norms": (f"{LOADING}.merge_norms", lambda model: None),
     "attention": (f"{LOADING}.group_queries", lambda model: None),
-    "cache": ("hacrl.agents.sampling.hugging_face.write_in_place", lambda cache: None),
     "screening": (
         "hacrl.agents.learning.screening.Screening.candidates",
         lambda self, lessons, rows, update: [],
     ),
 }
+CLIPPED = {"attention": (0.75,), "screening": (0.5, 0.75, 1.0)}
+"""Shares of the peer's rows that are far outside their clip interval."""
 SETTINGS = {
     "smollm2": {"prompts": 2, "group": 2, "prompt": 48, "tokens": 32, "rounds": 7},
     "demo": {"prompts": 16, "group": 8, "prompt": 12, "tokens": 40, "rounds": 15},
@@ -68,14 +68,24 @@ def main() -> None:
         for model in chosen.models:
             where = _smollm2(Path(folder)) if model == "smollm2" else _demo()
             for module in chosen.modules:
-                result[f"{module}, {model}"] = measured(module, where, **SETTINGS[model])
-                sys.stdout.write(f"{module}, {model}: {result[f'{module}, {model}']}\n")
-                sys.stdout.flush()
+                for clipped in CLIPPED[module]:
+                    case = f"{module}, {model}, {clipped:.0%} clipped"
+                    result[case] = measured(module, where, clipped, **SETTINGS[model])
+                    sys.stdout.write(f"{case}: {result[case]}\n")
+                    sys.stdout.flush()
     chosen.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def measured(
-    module: str, model: str, *, prompts: int, group: int, prompt: int, tokens: int, rounds: int
+    module: str,
+    model: str,
+    clipped: float,
+    *,
+    prompts: int,
+    group: int,
+    prompt: int,
+    tokens: int,
+    rounds: int,
 ) -> dict[str, list[float]]:
     """Time without the module over time with it: quartiles, for learning and for sampling."""
     sides = []
@@ -84,9 +94,8 @@ def measured(
             policy = load_policy("one", AgentSpec(model=model, device="cpu"))
         sides.append((off, policy, _learner(policy)))
     draw = partial(_draw, prompts=prompts, group=group, prompt=prompt, tokens=tokens)
-    # Half of the peers' responses are far outside their clip interval, as at the end of a step.
-    lessons = _lessons(*draw(sides[0][1]))
-    found = {}
+    lessons = _lessons(*draw(sides[0][1]), clipped)
+    quartiles = {}
     works: dict[str, Callable[[Policy, Learner], object]] = {
         "learning": lambda policy, learner: learner.learn(lessons),
         "sampling": lambda policy, learner: draw(policy),
@@ -102,8 +111,8 @@ def measured(
                     seconds[off] = time.process_time() - begun
             if round_:  # the first warms up
                 ratios.append(seconds[True] / seconds[False])
-        found[name] = [round(q, 3) for q in statistics.quantiles(ratios, n=4)]
-    return found
+        quartiles[name] = [round(q, 3) for q in statistics.quantiles(ratios, n=4)]
+    return quartiles
 
 
 @contextmanager
@@ -143,21 +152,24 @@ def _draw(
     return ids, groups
 
 
-def _lessons(prompts: Sequence[list[int]], groups: Sequence[list[Sample]]) -> list[Lesson]:
-    """Own responses, and the same as a peer's, of which every second is clipped."""
+def _lessons(
+    prompts: Sequence[list[int]], groups: Sequence[list[Sample]], clipped: float
+) -> list[Lesson]:
+    """Own responses, and the same as a peer's, a share of which is clipped."""
     lessons = []
     for own in (True, False):
-        for p, group in enumerate(groups):
-            for i, one in enumerate(group):
-                length = len(one.token_ids)
-                shift = 0.0 if own else length * (0.1 if i % 2 else 1.0)
-                logprob = math.fsum(one.logprobs) + shift
-                rollout = Rollout(p, "one" if own else "peer", i, 0, "", logprob, length, True)
-                value = 1.0 if i % 2 else -1.0
-                sampled = tuple(one.logprobs) if own else ()
-                lessons.append(
-                    Lesson(rollout, own, value, prompts[p], one.token_ids, None, sampled)
-                )
+        responses = [
+            (p, i, drawn) for p, group in enumerate(groups) for i, drawn in enumerate(group)
+        ]
+        for row, (p, i, drawn) in enumerate(responses):
+            length = len(drawn.token_ids)
+            is_clipped = (row + 1) * clipped // 1 > row * clipped // 1  # spread over all rows
+            shift = 0.0 if own else length * (1.0 if is_clipped else 0.1)
+            logprob = math.fsum(drawn.logprobs) + shift
+            rollout = Rollout(p, "one" if own else "peer", i, 0, "", logprob, length, True)
+            value = 1.0 if i % 2 else -1.0
+            sampled = tuple(drawn.logprobs) if own else ()
+            lessons.append(Lesson(rollout, own, value, prompts[p], drawn.token_ids, None, sampled))
     return lessons
 
 

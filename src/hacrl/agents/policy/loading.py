@@ -19,7 +19,6 @@ from transformers import (
 )
 
 from hacrl.agents.policy.attention import group_queries
-from hacrl.agents.policy.norms import merge_norms
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.source import load_config, location
 from hacrl.agents.policy.tokenizer import load_tokenizer
@@ -159,7 +158,6 @@ def _load_model(name: str, spec: AgentSpec) -> _Loaded:
     if quantized is None:
         model.to(device)
     group_queries(model)
-    merge_norms(model)
     for module in model.modules():
         # bitsandbytes would repack 4-bit weights for inference on some CPUs, and then no gradient
         # passes them any more.

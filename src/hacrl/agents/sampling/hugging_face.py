@@ -16,7 +16,6 @@ from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.prompt_pass import PromptPass
 from hacrl.agents.policy.sharding import gathered, resharded
 from hacrl.agents.sampling.base import Sample, check_finite
-from hacrl.agents.sampling.cache import write_in_place
 from hacrl.records import Decoding
 from hacrl.seeding import derive_seed
 
@@ -150,7 +149,6 @@ def _generate(
     hidden_BH, cache, mask_BL, length_B = PromptPass(policy, [prompts[p] for p in unique]).start(
         [place[p] for p in rows]
     )
-    write_in_place(cache)
     row_B = torch.arange(len(rows), device=device)
     for position in range(max_new_tokens):
         logprobs_BV = (policy.logits(hidden_BH) / temperature).log_softmax(dim=-1)
