@@ -18,12 +18,12 @@ from rich.table import Table
 
 from hacrl.config import Recipe, load_recipe
 from hacrl.console.terminal import is_live, say
+from hacrl.demo.process import begin
 from hacrl.errors import UserError
 from hacrl.evaluation.estimators import normal
 from hacrl.evaluation.held_out import answer_all
 from hacrl.fleet import LocalFleet
 from hacrl.paths import BUNDLED, resolve
-from hacrl.processes import end_with_parent
 from hacrl.report.learning import learning
 from hacrl.report.reading import read_runs
 from hacrl.report.series import Group
@@ -78,7 +78,7 @@ def run_demo(
     for method in METHODS:  # else its progress would show the last demo's
         shutil.rmtree(folder / method, ignore_errors=True)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(len(METHODS), context, initializer=end_with_parent) as workers:
+    with ProcessPoolExecutor(len(METHODS), context, initializer=begin) as workers:
         training = {
             method: workers.submit(_train_and_evaluate, recipes[method], folder)
             for method in METHODS
