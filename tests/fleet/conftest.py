@@ -8,6 +8,7 @@ import os
 # Ray from warning that its default will change.
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - as an own Ray of a run has it
 
 from collections.abc import Iterator
 from typing import Any

@@ -256,6 +256,24 @@ def test_where_ray_can_be_started_nowhere_one_line_says_why(
     assert (variable or "fleet: Ray cannot be started") in str(caught.value)
 
 
+@pytest.mark.parametrize(("wanted", "niceness"), [(None, "0"), ("5", "5")])
+def test_agents_on_an_own_ray_go_before_nothing_and_after_nothing(
+    tiny_recipe: MakeRecipe,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: str | None,
+    niceness: str,
+) -> None:
+    """By Ray's own default they would go after everything else; a user's own wish stands."""
+    variable = "RAY_worker_niceness"
+    seen: list[str | None] = []
+    alone(monkeypatch, lambda **_: seen.append(os.environ.get(variable)))
+    monkeypatch.delenv(variable)
+    if wanted is not None:
+        monkeypatch.setenv(variable, wanted)
+    cluster.connect(recipe_from_dict(tiny_recipe(fleet="ray")), Silent().note)
+    assert seen == [niceness]
+
+
 def alone(monkeypatch: pytest.MonkeyPatch, init: Callable[..., None]) -> None:
     """As if no Ray had been started here yet."""
     monkeypatch.setattr(ray, "is_initialized", lambda: False)

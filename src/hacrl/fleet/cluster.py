@@ -95,6 +95,9 @@ def _start(recipe: Recipe, note: Callable[[str], None]) -> None:
     wanted = sum(agent.resources.cpus * agent.ranks for agent in recipe.models.values())
     cores = max(os.cpu_count() or 1, int(-(-wanted // 1)))
     here: dict[str, Any] = {"num_cpus": cores, "include_dashboard": False}
+    # Ray's own default lets everything else on the machine go before its workers, which are the
+    # agents: beside busy programs they hardly moved.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         try:
             _init(_LOCAL, **here)
