@@ -256,6 +256,20 @@ def test_where_ray_can_be_started_nowhere_one_line_says_why(
     assert (variable or "fleet: Ray cannot be started") in str(caught.value)
 
 
+def test_a_machine_too_busy_for_ray_is_one_line(
+    tiny_recipe: MakeRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray has no class of its own for processes of its own that are late."""
+
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    alone(monkeypatch, init)
+    with pytest.raises(UserError, match=r"^fleet: Ray cannot be started .*timed out") as caught:
+        cluster.connect(recipe_from_dict(tiny_recipe(fleet="ray")), Silent().note)
+    assert len(str(caught.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize(("wanted", "niceness"), [(None, "0"), ("5", "5")])
 def test_agents_on_an_own_ray_go_before_nothing_and_after_nothing(
     tiny_recipe: MakeRecipe,

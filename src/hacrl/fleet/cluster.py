@@ -114,7 +114,12 @@ def _start(recipe: Recipe, note: Callable[[str], None]) -> None:
                     "short path"
                 ) from again
             note(f"{why}; they are in {_SHORT}")
-    except (OSError, RuntimeError, ValueError) as error:
+    except Exception as error:
+        # Ray raises a bare Exception where its processes are late, as on a machine that is busy.
+        if type(error) is not Exception and not isinstance(
+            error, OSError | RuntimeError | ValueError
+        ):
+            raise
         raise UserError(
             f"fleet: Ray cannot be started on this machine ({first_line(error)})"
         ) from error
