@@ -22,7 +22,7 @@ demo: $(PACKAGE)
 
 # Type checking takes one core for a minute, beside tests that now and then wait.
 test: $(READY)
-	@echo "== Lint, types and the suite: about nine minutes on two idle cores."
+	@echo "== Lint, types and the suite: five to nine minutes on two idle cores."
 	$(MAKE) --no-print-directory --jobs 2 suite check
 	$(MAKE) --no-print-directory test-numerics
 
