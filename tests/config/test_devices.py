@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from hacrl.agents.sampling import making
-from hacrl.agents.sampling.making import check_engine_devices
 from hacrl.config import Recipe, recipe_from_dict
 from hacrl.errors import UserError
-from hacrl.fleet.placing import options
 
 Make = Callable[..., dict[str, Any]]
 
@@ -103,6 +100,8 @@ def test_a_cluster_gives_an_engine_one_gpu_unless_told(
     refused: bool,
 ) -> None:
     ray = pytest.importorskip("ray")
+    from hacrl.fleet.placing import options
+
     monkeypatch.setattr(ray, "cluster_resources", lambda: cluster)
     wanted = recipe(tiny_recipe, "fleet=ray", "agents.kim.device=auto", TWO)
     if not refused:
@@ -120,13 +119,14 @@ def test_a_cluster_gives_an_engine_one_gpu_unless_told(
 def test_this_machine_must_have_as_many_devices_as_a_local_engine_is_spread_over(
     tiny_recipe: Make, monkeypatch: pytest.MonkeyPatch, kind: str, there: int, refused: bool
 ) -> None:
-    import torch
+    torch = pytest.importorskip("torch")
+    from hacrl.agents.sampling import making
 
     monkeypatch.setattr(making, "find_device", lambda *_: torch.device(kind))
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: there)
     spec = recipe(tiny_recipe, TWO).models["kim"]
     if not refused:
-        check_engine_devices("kim", spec)
+        making.check_engine_devices("kim", spec)
         return
     with pytest.raises(UserError, match="2 devices, but this process sees 1; lower it"):
-        check_engine_devices("kim", spec)
+        making.check_engine_devices("kim", spec)
