@@ -12,7 +12,7 @@ PARTS ?=
 MODELS ?= tiny smollm
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
-.PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray gpu-check \
+.PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray bench-scale gpu-check \
 	lm-eval-check audit-page check docs format clean
 .PHONY: suite test-numerics test-busy test-pythons
 
@@ -83,6 +83,9 @@ bench-verify: $(READY)
 
 bench-ray: $(READY)
 	$(BIN)/python benchmarks/ray_overhead.py
+
+bench-scale: $(READY)
+	$(BIN)/python benchmarks/scale_simulation.py
 
 gpu-check: $(READY)
 	$(BIN)/python -m scripts.gpu_check

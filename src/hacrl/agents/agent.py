@@ -122,7 +122,7 @@ class Agent(Respondent):
             advantage: for itself and every source that it learns from, advantages as
                 [prompts][samples]; NaN where it does not use a response.
         """
-        with self._residence.awake():
+        with self._residence.awake(learning=True):
             return self._learn(pool, advantage)
 
     def save(self, folder: Path) -> None:

@@ -105,7 +105,7 @@ class Respondent:
                 draw, to be learned from.
         """
         how = decoding or self._decoding
-        with self._residence.awake():
+        with self._residence.awake(learning=False):
             self._policy.activate()
             groups = self._sampler.sample(
                 [self.encode(prompt) for prompt in prompts],

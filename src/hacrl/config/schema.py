@@ -12,6 +12,7 @@ from hacrl.config.agents import AgentSpec, ParticipantSpec
 from hacrl.config.algorithm import Advantage, Capability, Clip, PythonRule, Ratio
 from hacrl.config.bounds import Count, Processes, Rows, Seed
 from hacrl.config.checkpoints import REWARD, Checkpoints
+from hacrl.config.devices import check_devices
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.fleet import FleetSpec
 from hacrl.config.learning import Optimizer, Update
@@ -172,6 +173,7 @@ class Recipe(Strict):
         self._check_ranks()
         self._check_half_precision()
         for name, agent in self.models.items():
+            check_devices(name, agent, self.fleet)
             if self.fleet.in_turns and agent.lora and agent.lora.quantization != "none":
                 raise ValueError(
                     f"fleet.in_turns: the quantized weights of agent {name} cannot leave their "

@@ -13,6 +13,7 @@ from hacrl.agents.policy.reading import Reading
 from hacrl.agents.policy.source import load_config
 from hacrl.agents.policy.tokenizer import load_tokenizer
 from hacrl.agents.recording import Recording
+from hacrl.agents.sampling.making import check_engine_devices
 from hacrl.config.schema import Recipe
 from hacrl.fleet.base import ByLearner
 from hacrl.fleet.machine import machine
@@ -48,6 +49,7 @@ class LocalFleet:
         tokenizers = {}
         for name, spec in recipe.models.items():
             load_config(name, spec)
+            check_engine_devices(name, spec)
             tokenizers[name] = load_tokenizer(name, spec)
         shared = SharedModels()
         return cls(

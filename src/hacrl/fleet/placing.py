@@ -10,17 +10,28 @@ import ray
 
 from hacrl.config import Recipe
 from hacrl.config.agents import AgentSpec
+from hacrl.config.devices import engine_devices
+from hacrl.errors import UserError
 
 __all__ = ["fits_labels", "obstacle", "options", "threads"]
 
 
 def options(recipe: Recipe, name: str) -> dict[str, Any]:
-    """Options of the actor of each of an agent's ranks. To be called once connected."""
+    """Options of the actor of each of an agent's ranks. To be called once connected.
+
+    Raises:
+        UserError: its engine would be spread over more GPUs than it has.
+    """
     spec = recipe.models[name]
     wanted = spec.resources
+    if (gpus := _gpus(spec)) and engine_devices(spec) > max(1, gpus):
+        raise UserError(
+            f"agents.{name}.sampler.tensor_parallel_size: {engine_devices(spec)} devices, but "
+            f"its process gets one GPU; set agents.{name}.resources.gpus: {engine_devices(spec)}"
+        )
     return {
         "num_cpus": wanted.cpus,
-        "num_gpus": _gpus(spec),
+        "num_gpus": gpus,
         "resources": dict(wanted.custom),
         **({"label_selector": dict(wanted.node)} if wanted.node else {}),
     }

@@ -165,18 +165,20 @@ class Worker:
     def sample(
         self, prompts: Any, group_size: int, occasion: str, decoding: Decoding | None
     ) -> Any:
-        """The responses as a table, as in `ROLLOUTS`."""
+        """The responses as a table, as in `ROLLOUTS`, by the first rank for all."""
         with self._with_others():
             rollouts = self._agent.sample(
                 from_table(prompts, Prompt), group_size, occasion=occasion, decoding=decoding
             )
-        return to_table(rollouts, ROLLOUTS)
+        return to_table(rollouts, ROLLOUTS) if self._share.rank == 0 else None
 
     def learn(
         self, pool: PoolColumns, advantage: Mapping[str, Sequence[Sequence[float]]]
-    ) -> ReportColumns:
+    ) -> ReportColumns | None:
+        """What the first rank reports, for all."""
         with self._with_others():
-            return ReportColumns.of(self._learner.learn(from_columns(pool), advantage))
+            report = self._learner.learn(from_columns(pool), advantage)
+        return ReportColumns.of(report) if self._share.rank == 0 else None
 
     def save(self, folder: Path) -> None:
         with self._with_others():

@@ -11,10 +11,12 @@ from transformers import PreTrainedTokenizerBase
 
 from hacrl.agents.learning.algorithm import recipe_algorithm
 from hacrl.agents.policy.encoding import encode_prompt
+from hacrl.agents.policy.end_tokens import end_ids, load_generation_config
 from hacrl.agents.policy.loading import sharing_key
 from hacrl.agents.policy.reading import read
 from hacrl.agents.policy.sizes import Memory, Parameters, count_parameters, memory
 from hacrl.agents.policy.source import ModelUnavailable, load_config
+from hacrl.agents.policy.templates import prints_the_clock
 from hacrl.agents.policy.tokenizer import load_tokenizer
 from hacrl.agents.policy.vocabulary import check_sizes
 from hacrl.agents.recording import check_recordings
@@ -101,6 +103,7 @@ class _Reader:
     tokenizer: PreTrainedTokenizerBase
     template_args: Mapping[str, object]
     clock: datetime
+    stop_ids: tuple[int, ...]
     split_special_tokens: bool
     vocab_size: int
 
@@ -119,9 +122,10 @@ def prepare(recipe: Recipe) -> Preparation:
     recipe_algorithm(recipe)
     prompts = load_prompts(recipe.tasks)
     jobs = held_out_jobs(recipe)
-    clock = recipe.clock or datetime.now()
     recorded = check_recordings(recipe, prompts)
-    agents = {name: examine(name, spec, prompts, clock) for name, spec in recipe.models.items()}
+    agents = {
+        name: examine(name, spec, prompts, recipe.clock) for name, spec in recipe.models.items()
+    }
     lengths = {name: facts.lengths for name, facts in agents.items() if facts.lengths is not None}
     limits = {
         name: prompt_limit(recipe.prompts, recipe.sampling.max_new_tokens, facts.positions)
@@ -145,11 +149,13 @@ def prepare(recipe: Recipe) -> Preparation:
     )
 
 
-def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt], clock: datetime) -> AgentFacts:
+def examine(
+    name: str, spec: AgentSpec, prompts: Sequence[Prompt], clock: datetime | None
+) -> AgentFacts:
     """Look at an agent's configuration and tokenizer.
 
     Args:
-        clock: what its chat template takes for now.
+        clock: what its chat template takes for now; None: whenever a run starts.
 
     Raises:
         UserError: they cannot be used, or the template refuses a prompt.
@@ -169,9 +175,22 @@ def examine(name: str, spec: AgentSpec, prompts: Sequence[Prompt], clock: dateti
         return AgentFacts(parameters, positions, warnings=warnings)
     rows = config.get_text_config().vocab_size
     check_sizes(name, tokenizer, rows)
-    reader = _Reader(name, tokenizer, spec.template_args, clock, spec.split_special_tokens, rows)
+    reader = _Reader(
+        name=name,
+        tokenizer=tokenizer,
+        template_args=spec.template_args,
+        clock=clock or datetime.now(),
+        stop_ids=end_ids(name, spec, tokenizer, load_generation_config(name, spec, config)),
+        split_special_tokens=spec.split_special_tokens,
+        vocab_size=rows,
+    )
     lengths = [len(encode_prompt(reader, p)) for p in prompts]
     reading = read(reader, prompts)
+    if clock is None and prints_the_clock(reader):
+        warnings.append(
+            f"agent {name}: its prompts have the time in them, so that a run that starts on "
+            "another day differs; set clock, such as clock: 2026-01-01"
+        )
     return AgentFacts(parameters, positions, lengths, reading.notes, [*warnings, *reading.warnings])
 
 

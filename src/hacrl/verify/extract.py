@@ -29,12 +29,14 @@ from hacrl.verify.reasoning import after_reasoning
 __all__ = ["after_reasoning", "extract_answer", "extract_gold", "whole_answer"]
 
 _TOKEN = re.compile(
-    r"(?P<box>\\(?:boxed|fbox)\s{0,3}\{)"
-    r"|\\(?:boxed|fbox)(?P<bare>\s{0,3}[-+−]?[\d.][^\s$\\{}]*"
+    r"\\(?:(?P<box>(?:boxed|fbox)\s{0,3}\{)"
+    r"|(?:boxed|fbox)(?P<bare>\s{0,3}[-+−]?[\d.][^\s$\\{}]*"
     r"|\s{1,3}[-+−]?\\[A-Za-z]+(?:\{[^{}$\n]{0,200}\}|\d){0,3}|\s{1,3}[A-Za-z](?![A-Za-z]))"
-    r"|\\.|(?P<open>\{)|(?P<close>\})",
+    r"|.)|\{|\}",
     re.DOTALL,
 )
+"""Each alternative begins with one character, without a group: what lies between two tokens is then
+skipped several times as fast, which counts in long responses."""
 _NUMBER = re.compile(r"(?:(?<![\w.)])[-+−])?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:/\d+)?")
 
 
@@ -80,12 +82,12 @@ def _last_box(text: str) -> str | None:
         position = token.end()
         if token["box"]:
             opened.append(token.end())
-        elif token["open"]:
+        elif token[0] == "{":
             opened.append(None)
         elif token["bare"]:
             filled = token.end()
             span = token.start("bare"), token.end() - _stops(token["bare"])
-        elif not token["close"]:
+        elif token[0] != "}":
             filled = token.end()
         elif opened:
             start = opened.pop()

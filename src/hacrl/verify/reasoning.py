@@ -8,7 +8,7 @@ front of it; see `begun_reasoning`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 __all__ = ["after_reasoning", "begun_reasoning"]
 
@@ -28,6 +28,8 @@ _PAIRS = (
 _MARK = re.compile(
     f"(?P<open>{'|'.join(left for left, _ in _PAIRS)})|{'|'.join(right for _, right in _PAIRS)}"
 )
+_FIRST = re.compile(r"[<\[◁]")
+"""What every mark begins with."""
 
 
 def after_reasoning(text: str) -> str | None:
@@ -36,7 +38,7 @@ def after_reasoning(text: str) -> str | None:
     Reasoning that is opened and not closed was cut. Linear in the length of the text.
     """
     end, cut = 0, False
-    for mark in _MARK.finditer(text):
+    for mark in _marks(text):
         cut = mark["open"] is not None
         if not cut:
             end = mark.end()
@@ -54,7 +56,7 @@ def begun_reasoning(prompt: str, question: str, control: Iterable[str] = ()) -> 
         question: the user's turn, as it stands somewhere in the prompt.
         control: tokens that begin or end a turn: what stands before one is no part of the response.
     """
-    marks = list(_MARK.finditer(prompt))
+    marks = list(_marks(prompt))
     if not marks or marks[-1]["open"] is None:
         return ""
     opening, rest = marks[-1], prompt[marks[-1].end() :]
@@ -66,3 +68,12 @@ def begun_reasoning(prompt: str, question: str, control: Iterable[str] = ()) -> 
         if any(token in rest for token in control if token):
             return ""
     return prompt[opening.start() :]
+
+
+def _marks(text: str) -> Iterator[re.Match[str]]:
+    """All marks, one behind another. A long text is searched for one character, much faster."""
+    end = 0
+    for first in _FIRST.finditer(text):
+        if first.start() >= end and (mark := _MARK.match(text, first.start())):
+            end = mark.end()
+            yield mark

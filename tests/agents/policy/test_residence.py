@@ -29,7 +29,9 @@ def tensors(models: list[torch.nn.Module], optimizer: torch.optim.Optimizer) -> 
         yield from state.values()
 
 
-def test_all_tensors_are_on_the_device_while_the_agent_works(kim: Policy) -> None:
+@pytest.mark.parametrize("learning", [True, False])
+def test_what_the_agent_works_with_is_on_the_device(kim: Policy, learning: bool) -> None:
+    """To learn, all; to sample, its model alone: AdamW and the reference would only take room."""
     model, reference = kim.model, copy.deepcopy(kim.model)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     for parameter in model.parameters():
@@ -38,19 +40,23 @@ def test_all_tensors_are_on_the_device_while_the_agent_works(kim: Policy) -> Non
     optimizer.zero_grad()
     parameters = len(list(model.parameters()))
     residence = Residence([model, reference], optimizer, torch.device("meta"))
-    places = []
+    own, others = [], []
     # The only other device without an accelerator has no way back.
-    with pytest.raises(NotImplementedError, match="meta"), residence.awake():
-        places = [tensor.device.type for tensor in tensors([model, reference], optimizer)]
-    assert set(places) == {"meta"}
-    # Both models, and two moments and a count of steps for each parameter of one.
-    assert len(places) >= 2 * parameters + 3 * parameters
+    with pytest.raises(NotImplementedError, match="meta"), residence.awake(learning=learning):
+        own, others = (
+            [tensor.device.type for tensor in some]
+            for some in (model.parameters(), tensors([reference], optimizer))
+        )
+    assert set(own) == {"meta"}
+    assert set(others) == {"meta" if learning else "cpu"}
+    # The reference, and two moments and a count of steps for each parameter of the model.
+    assert len(others) >= parameters + 3 * parameters
 
 
 def test_without_a_device_nothing_moves(kim: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     optimizer = torch.optim.AdamW(kim.model.parameters())
     monkeypatch.setattr(torch.nn.Module, "to", None)
-    with Residence([kim.model], optimizer, None).awake():
+    with Residence([kim.model], optimizer, None).awake(learning=True):
         pass
 
 
@@ -65,9 +71,9 @@ def test_agents_work_one_after_another_and_learn_the_same(
     moves: list[tuple[int, bool]] = []
     move = Residence._move
 
-    def noted(self: Residence, device: torch.device) -> None:
+    def noted(self: Residence, device: torch.device, *, learning: bool) -> None:
         moves.append((id(self), device is self._device))
-        move(self, device)
+        move(self, device, learning=learning)
 
     monkeypatch.setattr(Residence, "_move", noted)
     in_turns = train(recipe_from_dict(raw, ["fleet.in_turns=true"]), tmp_path / "turns").path

@@ -32,6 +32,10 @@ class Reader(TemplateReader, Protocol):
     """What it takes to encode prompts: a policy without its weights."""
 
     @property
+    def stop_ids(self) -> tuple[int, ...]:
+        """Every id that ends a response."""
+
+    @property
     def split_special_tokens(self) -> bool:
         """Whether control tokens that a prompt spells are encoded as the text that they are."""
 

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from hacrl.agents.policy.attention import group_queries
+from hacrl.agents.policy.end_tokens import end_ids
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.policy.source import load_config, location
 from hacrl.agents.policy.tokenizer import load_tokenizer
@@ -95,7 +96,7 @@ def load_policy(
         model.eval()
     table: Any = model.get_input_embeddings()
     check_sizes(name, tokenizer, table.weight.shape[0])
-    stop_ids = _stop_ids(name, spec, tokenizer, loaded.generation_config)
+    stop_ids = end_ids(name, spec, tokenizer, loaded.generation_config)
     model.generation_config = GenerationConfig(eos_token_id=list(stop_ids))
     policy = Policy(
         name,
@@ -195,22 +196,6 @@ def find_device(name: str, wanted: str) -> torch.device:
             f"agent {name}: device {wanted} is not available here ({first_line(error)})"
         ) from error
     return device
-
-
-def _stop_ids(
-    name: str, spec: AgentSpec, tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig
-) -> tuple[int, ...]:
-    """The tokenizer's end token first, then those of the generation config, then the recipe's."""
-    declared = generation.eos_token_id
-    ids = [tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])]
-    known = tokenizer.get_vocab()
-    ids += [known[token] for token in spec.stop]
-    unique = tuple(dict.fromkeys(int(i) for i in ids if i is not None))
-    if not unique:
-        raise UserError(
-            f"agent {name}: {spec.model} declares no end token; name one with agents.{name}.stop"
-        )
-    return unique
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hacrl.agents.policy.encoding import Reader, encode_prompt
+from hacrl.agents.policy.end_tokens import closing_token
 from hacrl.agents.policy.templates import chat_template, prints_the_clock
 from hacrl.agents.policy.vocabulary import spelled, without_embedding
 from hacrl.records import Prompt
@@ -43,6 +44,13 @@ def read(reader: Reader, prompts: Sequence[Prompt]) -> Reading:
         notes.append(
             f"agent {name}: its chat template prints the time; it sees {reader.clock} all through "
             "the run, or what clock says"
+        )
+    closing = closing_token(reader)
+    if closing is not None and tokenizer.convert_tokens_to_ids(closing) not in reader.stop_ids:
+        warnings.append(
+            f"agent {name}: its chat template closes turns with {closing}, but that does not end "
+            "its responses, which then run on to sampling.max_new_tokens; set "
+            f'agents.{name}.stop: ["{closing}"]'
         )
     if beyond := without_embedding(tokenizer, reader.vocab_size):
         warnings.append(

@@ -22,7 +22,7 @@ class Residence:
     checkpoint, is the same in either place.
 
     Args:
-        models: all that take part in the agent's work.
+        models: all that take part in learning; the first alone samples.
         optimizer: its state moves along, as far as there is any; None for what does not learn.
         device: where the work is done; None: nothing ever moves.
     """
@@ -40,23 +40,27 @@ class Residence:
             self._rest()
 
     @contextmanager
-    def awake(self) -> Iterator[None]:
-        """The block works on the device."""
+    def awake(self, *, learning: bool) -> Iterator[None]:
+        """The block works on the device.
+
+        Args:
+            learning: whether with all models and the optimizer, or with the first model alone.
+        """
         if self._device is None:
             yield
             return
-        self._move(self._device)
+        self._move(self._device, learning=learning)
         try:
             yield
         finally:
             self._rest()
 
     def _rest(self) -> None:
-        self._move(_HOST)
+        self._move(_HOST, learning=True)
         clear_device_cache()  # so that the next agent finds it free
 
-    def _move(self, device: torch.device) -> None:
-        for model in self._models:
+    def _move(self, device: torch.device, *, learning: bool) -> None:
+        for model in self._models if learning else self._models[:1]:
             model.to(device)
-        for state in self._optimizer.state.values() if self._optimizer else ():
+        for state in self._optimizer.state.values() if self._optimizer and learning else ():
             state.update({key: value.to(device) for key, value in state.items()})

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
+from hacrl.agents.policy.loading import find_device
 from hacrl.agents.policy.policy import Policy
 from hacrl.agents.sampling.base import Sampler
 from hacrl.agents.sampling.engines.base import Engine
@@ -14,10 +15,13 @@ from hacrl.agents.sampling.engines.vllm.engine import vllm_engine
 from hacrl.agents.sampling.external import ExternalSampler
 from hacrl.agents.sampling.hugging_face import HuggingFaceSampler
 from hacrl.agents.sampling.probe import TOLERANCE, Probe
+from hacrl.config.agents import AgentSpec
+from hacrl.config.devices import engine_devices
 from hacrl.config.schema import Recipe
+from hacrl.errors import UserError
 from hacrl.seeding import derive_seed
 
-__all__ = ["ENGINES", "MakeEngine", "make_sampler"]
+__all__ = ["ENGINES", "MakeEngine", "check_engine_devices", "make_sampler"]
 
 
 class MakeEngine(Protocol):
@@ -50,6 +54,22 @@ class MakeEngine(Protocol):
 
 ENGINES: Mapping[str, MakeEngine] = {"vllm": vllm_engine}
 """What makes the engine of each `sampler.type`."""
+
+
+def check_engine_devices(name: str, spec: AgentSpec) -> None:
+    """See that this process has the devices that an agent's engine is spread over.
+
+    Raises:
+        UserError: it has not.
+    """
+    wanted = engine_devices(spec)
+    if wanted < 2 or find_device(name, spec.device).type == "cpu":
+        return
+    if wanted > (there := torch.accelerator.device_count()):
+        raise UserError(
+            f"agents.{name}.sampler.tensor_parallel_size: {wanted} devices, but this process sees "
+            f"{there}; lower it, or see that CUDA_VISIBLE_DEVICES names as many"
+        )
 
 
 def make_sampler(policy: Policy, recipe: Recipe) -> Sampler:
