@@ -14,7 +14,7 @@ sampling and of learning, else every importance ratio is off. What is wrong is s
 - `in turns`: the agent that waits is in host memory. The most memory needed should be less.
 - `resumed`: ended after a step, and continued from its checkpoint.
 - `shared by Ray`: both agents on Ray at the same time, half of the GPU each.
-- `two ranks`: both agents spread over two GPUs, by NCCL.
+- `two ranks`: one agent spread over two GPUs, by NCCL.
 - `vLLM, asleep while learning`: engines that free their memory whenever they do not sample.
 
 `--device cpu` tries the script itself where there is no GPU, and proves nothing about one.
@@ -41,7 +41,7 @@ from hacrl.console.terminal import quieten_libraries
 from hacrl.runs.writing import read_lines
 from hacrl.training.train import train
 from scripts.gpu_check.complaints import complaints
-from scripts.gpu_check.ways import WAYS, Way, obstacle
+from scripts.gpu_check.ways import WAYS, Way, obstacle, overrides
 
 __all__ = ["main"]
 
@@ -92,20 +92,11 @@ def _tried(
     way: Way, device: str, steps: int, *, on_gpu: bool
 ) -> tuple[list[dict[str, Any]], float | None]:
     """The metrics of a short run, and its peak of GPU memory in GiB if known."""
-    changes = list(way.changes)
-    if not on_gpu:
-        changes = [text.replace("gpus: 0.5", "gpus: 0") for text in changes]
-    else:
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     with tempfile.TemporaryDirectory() as folder:
         for number in (1, steps) if way.resumed else (steps,):
-            recipe = load_recipe(
-                find_recipe("demo"),
-                [
-                    *(f"agents.{name}.device={device}" for name in ("ada", "bob")),
-                    *("evaluation=null", f"steps={number}", *changes),
-                ],
-            )
+            recipe = load_recipe(find_recipe("demo"), overrides(way, device, number))
             run = train(recipe, Path(folder), resume=way.resumed)
         rows = read_lines(run.path / "metrics.jsonl")
     known = on_gpu and way.here

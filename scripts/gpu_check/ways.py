@@ -6,12 +6,12 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["WAYS", "Way", "obstacle"]
+__all__ = ["WAYS", "Way", "obstacle", "overrides"]
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One run of the demo's two agents.
+    """One run of the demo's recipe.
 
     Args:
         name: as the table calls it.
@@ -21,6 +21,7 @@ class Way:
         package: that it needs besides, None if nothing.
         here: whether the agents are in this process, where torch knows their memory.
         resumed: stop after the first step, and go on from its checkpoint.
+        alone: with the first agent only, which has these keys besides.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Way:
     package: str | None = None
     here: bool = True
     resumed: bool = False
+    alone: str | None = None
 
 
 _HALVES = (*("fleet=ray", "agents.ada.resources={gpus: 0.5}", "agents.bob.resources={gpus: 0.5}"),)
@@ -45,9 +47,10 @@ WAYS = (
     Way("shared by Ray", _HALVES, here=False),
     Way(
         "two ranks",
-        ("fleet=ray", "agents.ada.ranks=2", "agents.bob.ranks=2", "fleet.in_turns=true"),
+        ("fleet=ray",),
         devices=2,
         here=False,
+        alone="ranks: 2",
     ),
     Way(
         "vLLM, asleep while learning",
@@ -56,6 +59,21 @@ WAYS = (
         package="vllm",
     ),
 )
+
+
+def overrides(way: Way, device: str, steps: int) -> list[str]:
+    """What a way changes in the demo's recipe, on a device and for so many steps."""
+    ada = f"model: bundled:demo/assets/qwen3-char, device: '{device}'"
+    agents = (
+        [f"agents={{ada: {{{ada}, {way.alone}}}}}"]
+        if way.alone
+        else [f"agents.{name}.device={device}" for name in ("ada", "bob")]
+    )
+    changes = [
+        text if device.startswith("cuda") else text.replace("gpus: 0.5", "gpus: 0")
+        for text in way.changes
+    ]
+    return [*agents, "evaluation=null", f"steps={steps}", *changes]
 
 
 def obstacle(way: Way, gpus: int | None) -> str | None:

@@ -11,7 +11,7 @@ from hacrl.config import load_recipe
 from hacrl.config.bundled import find_recipe
 from scripts.gpu_check.__main__ import main
 from scripts.gpu_check.complaints import complaints
-from scripts.gpu_check.ways import WAYS, Way, obstacle
+from scripts.gpu_check.ways import WAYS, Way, obstacle, overrides
 
 FINE: dict[str, Any] = {
     "agent": "ada",
@@ -51,8 +51,11 @@ def test_half_precision_may_differ() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
-def test_every_way_is_a_valid_recipe(way: Way) -> None:
-    load_recipe(find_recipe("demo"), way.changes)
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_way_is_a_valid_recipe(way: Way, device: str) -> None:
+    recipe = load_recipe(find_recipe("demo"), overrides(way, device, 3))
+    assert {spec.device for spec in recipe.models.values()} == {device}
+    assert recipe.steps == 3
 
 
 def test_what_a_machine_lacks_is_named() -> None:
