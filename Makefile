@@ -12,7 +12,7 @@ PARTS ?=
 MODELS ?= tiny smollm
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
-.PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray bench-scale gpu-check \
+.PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray bench-scale gpu-check gpu-bench \
 	lm-eval-check audit-page check docs format clean
 .PHONY: suite test-numerics test-busy test-pythons
 
@@ -89,6 +89,9 @@ bench-scale: $(READY)
 
 gpu-check: $(READY)
 	$(BIN)/python -m scripts.gpu_check
+
+gpu-bench: $(READY)
+	$(BIN)/python -m benchmarks.gpu
 
 lm-eval-check: $(READY)
 	$(BIN)/python -m scripts.lm_eval_check.environment .venv-lm-eval

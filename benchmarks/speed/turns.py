@@ -8,12 +8,14 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from benchmarks.gpu.meter import Phase
 
 __all__ = ["Server", "Side", "Turn", "alternate", "running", "seconds", "serve"]
 
@@ -24,11 +26,13 @@ Server = Callable[["Side", Any], None]
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What one step took. `cpu` is the processor time of the process, which other processes on
-    the machine disturb less than `wall`; `peak` the most memory it has ever held, in MiB."""
+    the machine disturb less than `wall`; `peak` the most memory it has ever held, in MiB; `phases`
+    what its parts took, where the side measures them."""
 
     wall: float
     cpu: float
     peak: float
+    phases: Mapping[str, Phase] = field(default_factory=dict)
 
 
 class Side:
@@ -46,10 +50,10 @@ class Side:
         self._begun = (time.perf_counter(), time.process_time())
         return threads > 0
 
-    def done(self) -> None:
+    def done(self, phases: Mapping[str, Phase] | None = None) -> None:
         """Report the turn that `wait` began."""
         wall, cpu = time.perf_counter() - self._begun[0], time.process_time() - self._begun[1]
-        self._wire.send(Turn(wall, cpu, _peak()))
+        self._wire.send(Turn(wall, cpu, _peak(), phases or {}))
 
 
 def _peak() -> float:

@@ -9,7 +9,9 @@ import torch
 
 from hacrl.config import load_recipe
 from hacrl.config.bundled import find_recipe
-from scripts.gpu_check import WAYS, complaints, main
+from scripts.gpu_check.__main__ import main
+from scripts.gpu_check.complaints import complaints
+from scripts.gpu_check.ways import WAYS, Way, obstacle, overrides
 
 FINE: dict[str, Any] = {
     "agent": "ada",
@@ -48,12 +50,26 @@ def test_half_precision_may_differ() -> None:
     assert complaints([FINE | {"logprob_gap": 0.01}], exact=False) == []
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_is_a_valid_recipe(way: str) -> None:
-    load_recipe(find_recipe("demo"), WAYS[way])
+@pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_way_is_a_valid_recipe(way: Way, device: str) -> None:
+    recipe = load_recipe(find_recipe("demo"), overrides(way, device, 3))
+    assert {spec.device for spec in recipe.models.values()} == {device}
+    assert recipe.steps == 3
+
+
+def test_what_a_machine_lacks_is_named() -> None:
+    assert obstacle(Way("alone"), 1) is None
+    assert obstacle(Way("two", devices=2), 1) == "needs 2 GPUs"
+    assert obstacle(Way("two", devices=2), 2) is None
+    assert obstacle(Way("two", devices=2), None) is None
+    assert obstacle(Way("engine", package="no_such_package"), 1) == "needs no_such_package"
 
 
 @pytest.mark.slow
 def test_the_script_itself_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--device", "cpu", "--steps", "1"]) == 0
-    assert capsys.readouterr().out.count("fine") == len(WAYS)
+    assert main(["--device", "cpu", "--steps", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for way in WAYS:
+        (line,) = (line for line in lines if f" {way.name} " in line)
+        assert " fine " in line or " needs " in line

@@ -1,0 +1,1 @@
+"""One agent against TRL on the same GPU."""

@@ -1,0 +1,1 @@
+"""Does training work on this machine's GPU?"""
