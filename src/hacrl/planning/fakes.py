@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from torch import distributed
+from torch import Tensor, distributed, nn
 from torch._subclasses import FakeTensor, FakeTensorMode, fake_tensor
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -53,8 +53,7 @@ def fake_tensors(ranks: int) -> Iterator[tuple[LiveBytes, Share]]:
             stack.callback(distributed.destroy_process_group)
             stack.enter_context(patch.object(sharding, "init_device_mesh", _mesh))
             share = _FirstOf(0, ranks)
-        # A copied tensor would bring a copy of the mode along.
-        stack.enter_context(patch.object(FakeTensorMode, "__deepcopy__", _same, create=True))
+        stack.enter_context(patch.object(FakeTensor, "__deepcopy__", _copy, create=True))
         stack.enter_context(patch.object(FakeTensor, "tolist", ones))
         stack.enter_context(patch.object(fake_tensor, "CONSTANT_NUMEL_LIMIT", _KNOWN))
         stack.enter_context(FakeTensorMode())
@@ -67,5 +66,15 @@ def _mesh(*args: Any, **kwargs: Any) -> DeviceMesh:
         return init_device_mesh(*args, **kwargs)
 
 
-def _same(mode: FakeTensorMode, _memo: object) -> FakeTensorMode:
-    return mode
+def _copy(tensor: FakeTensor, memo: dict[int, Any]) -> Tensor:
+    """A copy by the tensor's own mode. torch's own way would copy the mode, too."""
+    if id(tensor) not in memo:
+        copied = tensor.detach().clone()
+        is_parameter = isinstance(tensor, nn.Parameter)
+        memo[id(tensor)] = (
+            nn.Parameter(copied, tensor.requires_grad)
+            if is_parameter
+            else copied.requires_grad_(tensor.requires_grad)
+        )
+    result: Tensor = memo[id(tensor)]
+    return result

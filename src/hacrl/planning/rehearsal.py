@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
 from transformers import (
     AutoModelForCausalLM,
     GenerationConfig,
     PretrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
@@ -75,9 +78,12 @@ def rehearse(
     """
     spec = recipe.models[name]
     on_cpu = device_type == "cpu"
+    model = _bare_model(name, spec, config)
     with fake_tensors(spec.ranks) as (live, share):
-        policy = _policy(name, spec, config, share, on_cpu=on_cpu)
-        live.restart()  # a model is loaded into its place; here its tied layers were there twice
+        _put(model, _CPU)
+        if on_cpu:
+            group_queries(model)
+        policy = _policy(name, spec, model, share)
         reference = frozen(policy) if spec.learns and recipe.update.kl > 0 else None
         if share.size > 1:
             for loaded in (policy, *([reference] if reference else [])):
@@ -138,28 +144,48 @@ class _NoTokenizer:
     pad_token_id = None
 
 
-def _policy(
-    name: str, spec: AgentSpec, config: PretrainedConfig, share: Share, *, on_cpu: bool
-) -> Policy:
-    model = AutoModelForCausalLM.from_config(
-        copy.deepcopy(config),
-        dtype=getattr(torch, spec.dtype),
-        trust_remote_code=spec.trust_remote_code,
-    )
-    if on_cpu:
-        group_queries(model)
-    if spec.lora is not None:
-        from hacrl.agents.policy.adapters import describe_adapter, inject_adapter
+def _bare_model(name: str, spec: AgentSpec, config: PretrainedConfig) -> PreTrainedModel:
+    """The model with its adapter, on the device that holds no numbers."""
+    with torch.device("meta"):
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(
+            copy.deepcopy(config),
+            dtype=getattr(torch, spec.dtype),
+            trust_remote_code=spec.trust_remote_code,
+        )
+        if spec.lora is not None:
+            from hacrl.agents.policy.adapters import describe_adapter, inject_adapter
 
-        inject_adapter(name, model, describe_adapter(name, spec), seed=0)
-        for key, parameter in model.named_parameters():
-            if f".{name}." in key and parameter.dtype != torch.float32:
-                parameter.data = parameter.data.float()
+            inject_adapter(name, model, describe_adapter(name, spec), seed=0)
+            for key, parameter in model.named_parameters():
+                if f".{name}." in key:  # as in `add_adapter`
+                    parameter.data = parameter.data.float()
     if not spec.learns:
         model.requires_grad_(False)
+    model.eval()
+    return model
+
+
+def _put(model: PreTrainedModel, device: torch.device) -> None:
+    """Give a model tensors on a device. Tied ones stay tied."""
+    put: dict[int, torch.Tensor] = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for key, tensor in tensors.items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in put:
+                    empty = torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
+                    is_parameter = isinstance(tensor, nn.Parameter)
+                    put[id(tensor)] = (
+                        nn.Parameter(empty, tensor.requires_grad) if is_parameter else empty
+                    )
+                tensors[key] = put[id(tensor)]  # type: ignore[assignment]
+
+
+def _policy(name: str, spec: AgentSpec, model: PreTrainedModel, share: Share) -> Policy:
     return Policy(
         name,
-        model.eval(),
+        model,
         cast("PreTrainedTokenizerBase", _NoTokenizer()),
         stop_ids=(0,),
         template_args={},
@@ -207,8 +233,8 @@ def _save(policy: Policy, learner: Learner, *, keep: bool) -> int:
 
 
 def _here(parameter: torch.Tensor) -> int:
-    local = parameter.to_local() if hasattr(parameter, "to_local") else parameter
-    return local.untyped_storage().nbytes()
+    local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
+    return local.numel() * local.element_size()
 
 
 def _engine_dtype(recipe: Recipe, spec: AgentSpec) -> torch.dtype:
