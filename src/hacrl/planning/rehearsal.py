@@ -229,12 +229,12 @@ def _save(policy: Policy, learner: Learner, *, keep: bool) -> int:
     kept = whole_on_host(states, keep=keep)
     del kept
     model = sum(p.numel() * p.element_size() for p in policy.model.parameters())
-    return max(model, sum(value.numel() * value.element_size() for value in states.values()))
+    return int(max(model, sum(v.numel() * v.element_size() for v in states.values())))
 
 
 def _here(parameter: torch.Tensor) -> int:
-    local = parameter.to_local() if isinstance(parameter, DTensor) else parameter
-    return local.numel() * local.element_size()
+    local: torch.Tensor = parameter.to_local() if isinstance(parameter, DTensor) else parameter
+    return int(local.numel() * local.element_size())
 
 
 def _engine_dtype(recipe: Recipe, spec: AgentSpec) -> torch.dtype:
