@@ -12,7 +12,7 @@ PARTS ?=
 MODELS ?= tiny smollm
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 
-.PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray bench-scale gpu-check gpu-bench \
+.PHONY: demo study study-smoke test test-slow test-recipes vllm-test crash-test real real-vllm bench bench-verify bench-vllm bench-ray bench-scale gpu-check gpu-bench bench-memory \
 	lm-eval-check audit-page check docs format clean
 .PHONY: suite test-numerics test-busy test-pythons
 
@@ -80,6 +80,9 @@ bench-vllm: $(VLLM_READY)
 
 bench-verify: $(READY)
 	$(BIN)/python benchmarks/verifier_throughput.py
+
+bench-memory: $(READY)
+	$(BIN)/python -m benchmarks.memory
 
 bench-ray: $(READY)
 	$(BIN)/python benchmarks/ray_overhead.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 from rich.console import Console
 
 from hacrl.cli.check import print_preparation
+from hacrl.cli.plan import print_plan
 from hacrl.config import recipe_from_dict
 from hacrl.config.rollouts import Prompts
 from hacrl.errors import UserError
+from hacrl.planning.devices import Devices, parse_devices
 from hacrl.records import Prompt
 from hacrl.tasks.fitting import fitting
 from hacrl.training.preparing import prepare
@@ -194,3 +197,46 @@ def test_it_says_how_agents_read_their_prompts(tiny_recipe: Make, tmp_path: Path
     assert "agent kim: its chat template leaves out the problem" in refused(
         raw, f"agents.kim.chat_template={template}"
     )
+
+
+def planned(raw: dict[str, Any], devices: Devices, *overrides: str) -> str:
+    console = Console(file=io.StringIO(), width=300)
+    print_plan(recipe_from_dict(raw, overrides), devices, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_it_says_what_a_step_needs_of_given_devices(tiny_recipe: Make) -> None:
+    text = planned(tiny_recipe(), parse_devices("1x24GB"))
+    assert "On 1x24GB, with prompts of 1,024 tokens:" in text
+    assert line(text, "memory of a rank").split()[4:] == [
+        *("load", "sample", "sync", "recompute", "learn", "checkpoint")
+    ]
+    load, _, sync, recompute, learn, checkpoint = _cells(line(text, "kim"))
+    assert (sync, recompute) == ("-", "-")
+    assert load.endswith("kB")
+    assert learn != checkpoint
+    assert line(text, "device 0").startswith("device 0 (kim, lee): at most ")
+    assert text.splitlines()[-1] == "it fits"
+
+
+def _cells(row: str) -> list[str]:
+    return re.split(r"\s{2,}", row.strip())[1:]
+
+
+def test_what_does_not_fit_is_named_with_a_remedy(tiny_recipe: Make) -> None:
+    small = Devices(1, 20_000_000, "cuda")
+    text = planned(tiny_recipe(), small, "prompts.max_tokens=64", "sampling.max_new_tokens=64")
+    assert " too much" in line(text, "device 0")
+    assert text.splitlines()[-1].startswith("it fits with ")
+    changes = text.splitlines()[-1].removeprefix("it fits with ").split()
+    again = planned(
+        tiny_recipe(), small, "prompts.max_tokens=64", "sampling.max_new_tokens=64", *changes
+    )
+    assert again.splitlines()[-1] == "it fits"
+    none = planned(tiny_recipe(), Devices(1, 1000, "cuda"), "sampling.max_new_tokens=64")
+    assert none.splitlines()[-1] == "it does not fit, and no change that was tried makes it fit"
+
+
+def test_devices_must_be_enough_for_all_ranks(tiny_recipe: Make) -> None:
+    text = planned(tiny_recipe(), parse_devices("1x24GB"), "fleet=ray")
+    assert text.splitlines()[-1] == "it does not fit: 2 ranks want more than 1 devices"

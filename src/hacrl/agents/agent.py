@@ -27,7 +27,7 @@ from hacrl.agents.sampling.making import make_sampler
 from hacrl.config.schema import Recipe
 from hacrl.records import Decoding, Pool
 
-__all__ = ["STATE", "Agent"]
+__all__ = ["STATE", "Agent", "frozen"]
 
 STATE = "agent.json"
 """What a checkpoint has of an agent besides its policy and its learner."""
@@ -86,7 +86,7 @@ class Agent(Respondent):
         """
         spec = recipe.models[name]
         policy = open_policy(name, recipe, tokenizer, shared, share)
-        reference = _frozen(policy) if recipe.update.kl > 0 else None
+        reference = frozen(policy) if recipe.update.kl > 0 else None
         if share.size > 1:
             for loaded in (policy, *([reference] if reference else [])):
                 shard(loaded.model, share.size, find_device(name, spec.device))
@@ -192,7 +192,7 @@ class Agent(Respondent):
         return dataclasses.replace(report, metrics=report.metrics | measured)
 
 
-def _frozen(policy: Policy) -> Policy:
+def frozen(policy: Policy) -> Policy:
     """The policy as it starts. Where an adapter is trained, its model without it is all it takes.
 
     An adapter that the recipe starts from is no part of that reference, as in TRL.

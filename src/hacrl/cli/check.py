@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -15,6 +16,7 @@ from hacrl.config import Recipe
 from hacrl.config.evaluation import Evaluation
 from hacrl.config.recording import RecordingSpec
 from hacrl.console.terminal import make_console, make_table, quieten_libraries
+from hacrl.planning.devices import parse_devices
 
 if TYPE_CHECKING:
     from hacrl.agents.policy.sizes import Parameters
@@ -24,7 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["check", "print_preparation"]
 
 
-def check(recipe: RecipeArgument, overrides: OverridesArgument = None) -> None:
+def check(
+    recipe: RecipeArgument,
+    overrides: OverridesArgument = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICES",
+            help="Also say what a step needs of such devices: 8x80GB, 1x24GB, or cpu for this "
+            "machine's.",
+        ),
+    ] = None,
+) -> None:
     """Validate a recipe and print what it would run.
 
     Loads no weights. Shows the agents with their parameters and memory, who learns from whom, how
@@ -35,12 +48,19 @@ def check(recipe: RecipeArgument, overrides: OverridesArgument = None) -> None:
     Examples:
       hacrl check my.yaml
       hacrl check my.yaml sampling.group_size=16 prompts.max_tokens=256
+      hacrl check my.yaml --gpus 8x80GB
     """
+    devices = None if gpus is None else parse_devices(gpus)
     settings = read_recipe(recipe, overrides)
     quieten_libraries()
     from hacrl.training.preparing import prepare
 
-    print_preparation(settings, prepare(settings), make_console())
+    console = make_console()
+    print_preparation(settings, prepare(settings), console)
+    if devices is not None:
+        from hacrl.cli.plan import print_plan
+
+        print_plan(settings, devices, console)
 
 
 def print_preparation(recipe: Recipe, preparation: Preparation, console: Console) -> None:

@@ -23,7 +23,7 @@ from hacrl.algorithm.base import Algorithm
 from hacrl.algorithm.objective import Rows, Terms, kl_term
 from hacrl.config.learning import Update
 
-__all__ = ["Loss"]
+__all__ = ["Loss", "tokens_at_once"]
 
 T = TypeVar("T")
 
@@ -56,8 +56,7 @@ class Loss:
         self._temperature = temperature
         self._algorithm = algorithm
         self._update = update
-        on_cpu = policy.device.type == "cpu"
-        self._wanted_tokens = update.micro_batch_tokens or (2_048 if on_cpu else 16_384)
+        self._wanted_tokens = tokens_at_once(update, policy.device.type)
         self.micro_batch_tokens = self._wanted_tokens
         # Ranks must make the same passes, so each response of several ranks has a whole one.
         alone = policy.share.size == 1 and not update.gradient_checkpointing
@@ -268,6 +267,11 @@ class Loss:
         if self._update.autocast == "off":
             return nullcontext()
         return torch.autocast(self._policy.device.type, torch.bfloat16)
+
+
+def tokens_at_once(update: Update, device_type: str) -> int:
+    """Padded tokens that are computed at once on such a device, as long as memory lasts."""
+    return update.micro_batch_tokens or (2_048 if device_type == "cpu" else 16_384)
 
 
 def _kl(reference: Sequence[Tensor | None], logprob_RT: Tensor, mask_RT: Tensor) -> Tensor:

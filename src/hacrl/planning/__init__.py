@@ -1,0 +1,1 @@
+"""Whether a recipe fits its devices, found out before anything is loaded."""
